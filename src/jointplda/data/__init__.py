@@ -1,0 +1,1 @@
+"""Labels and embeddings as they come from users, checked and made uniform."""

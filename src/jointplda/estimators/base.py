@@ -1,0 +1,319 @@
+"""What all models of the family share, as scikit-learn estimators."""
+
+import warnings
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from os import PathLike
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from jointplda import model_file
+from jointplda.data.labels import MISSING
+from jointplda.errors import DataWarning, InputError
+from jointplda.estimators.checks import canonical, check_number, check_parameter_shapes, finite, generator
+from jointplda.learn.crossing import cross
+from jointplda.learn.em import Iteration
+from jointplda.learn.estep import solve
+from jointplda.learn.fit import Result, Settings, fit, supported_rank, warn_of_floor
+from jointplda.learn.parameters import Parameters
+from jointplda.learn.posterior import Posterior, posterior
+from jointplda.learn.statistics import Statistics, encode_all
+from jointplda.linalg import Array, cholesky, inverse, symmetric
+
+
+class Model(BaseEstimator):  # type: ignore[misc]
+    """What all models of the family share: m = mean + V y + U x + e, e ~ N(0, D^-1)."""
+
+    mean_: Array
+    V_: Array
+    U_: Array
+    D_: Array
+    channel_ranks_: tuple[int, ...]
+    log_likelihoods_: Array
+    n_iter_: int
+    converged_: bool
+
+    # Parameters of fitting, by name; the constructors of the subclasses set them.
+    speaker_rank: int | None
+    noise: str
+    max_iter: int
+    tol: float
+    init: str
+    n_init: int
+    noise_prior: float
+    speaker_prior: float
+    noise_floor: float
+    warm_start: bool
+    callback: Callable[[Iteration], object] | None
+    random_state: Any
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "D_")
+
+    @classmethod
+    def from_parameters(cls, mean: Any, V: Any, U: Any, D: Any, channel_ranks: Sequence[int] | None = None) -> Self:
+        """Make a fitted model from given parameters.
+
+        Parameters
+        ----------
+        mean : (d,)
+        V : (d, Ry)
+            Speaker loading.
+        U : (d, Rx)
+            Channel loadings side by side; None or (d, 0) for none.
+        D : (d, d), or (d,) when diagonal
+            Noise precision.
+        channel_ranks : sequence of int, optional
+            How the columns of U divide among the conditions; default: one condition.
+        """
+        mean, V = finite(mean, "mean"), finite(V, "V")
+        D = finite(D, "D")
+        d = mean.size
+        U = np.zeros((d, 0)) if U is None else finite(U, "U")
+        ranks = check_parameter_shapes(mean, V, U, D, channel_ranks)
+        D = np.diag(D) if D.ndim == 1 else D
+        try:
+            cholesky(symmetric(D))
+        except np.linalg.LinAlgError:
+            raise InputError(
+                "D: expected a positive definite precision matrix; is it a covariance or singular?"
+            ) from None
+        if not np.allclose(D, D.T, rtol=1e-6, atol=1e-9 * float(np.abs(D).max())):
+            raise InputError("D: expected a symmetric precision matrix.")
+        model = cls()
+        off_diagonal = bool(np.any(np.diag(np.diagonal(D)) != D))
+        model.set_params(speaker_rank=V.shape[1], noise="full" if off_diagonal else "diagonal")
+        model._set_channel_rank(ranks)
+        model.mean_, model.V_, model.U_, model.D_ = mean.copy(), V.copy(), U.copy(), symmetric(D)
+        model.channel_ranks_ = ranks
+        model.n_features_in_ = d
+        model._set_trace((), False)
+        return model
+
+    @property
+    def parameters_(self) -> Parameters:
+        """The fitted parameters as one record; a condition of rank 0 has a loading (d, 0)."""
+        check_is_fitted(self)
+        ends = np.cumsum([0, *self.channel_ranks_])
+        channels = tuple(self.U_[:, a:b] for a, b in pairwise(ends))
+        return Parameters(self.mean_, (self.V_, *channels), inverse(self.D_)[0])
+
+    def fit_statistics(self, statistics: Statistics) -> Self:
+        """Fit to sufficient statistics: the same fit as ``fit`` on the samples they were made of."""
+        if not isinstance(statistics, Statistics):
+            raise InputError(f"Expected jointplda.Statistics, got {type(statistics).__name__}.")
+        self.n_features_in_ = statistics.n_features
+        self.__dict__.pop("feature_names_in_", None)
+        return self._fit(statistics)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted model to a safetensors file, whole or not at all."""
+        check_is_fitted(self)
+        model_file.write(path, model_file.describe_model(self), [])
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Read a model that ``save`` wrote."""
+        stored, steps = model_file.read(path)
+        if steps:
+            raise InputError(f"{path}: holds a pipeline with {len(steps)} step(s) before the model; use Pipeline.load.")
+        return cls._from_stored(stored, path)
+
+    @classmethod
+    def _from_stored(cls, stored: model_file.StoredModel, path: Any) -> Self:
+        if stored.name != cls.__name__:
+            raise InputError(f"{path}: holds a {stored.name}, not a {cls.__name__}; use {stored.name}.load.")
+        model = cls(**stored.settings)
+        for name, value in stored.attributes.items():
+            setattr(model, name, value)
+        return model
+
+    def log_likelihood(self, X: Any, y: Any, channels: Any = None) -> float:
+        """Exact log p(M) of labelled samples, all latents integrated out, in nats.
+
+        Parameters
+        ----------
+        X : (n, d) array
+        y : (n,) labels
+            Speakers; tied among these samples, and none of them is taken to be a training speaker.
+        channels : as in ``fit``, optional
+            Without it every sample is in a channel of its own.
+        """
+        matrix = self._check_samples(X)
+        statistics = Statistics.from_samples(matrix, y, self._check_channels(channels, len(matrix)))
+        return self._log_likelihood(statistics)
+
+    def score(self, X: Any, y: Any, channels: Any = None, sample_weight: Any = None) -> float:
+        """Mean log-likelihood per sample: ``log_likelihood`` divided by the number of samples.
+
+        A sample of weight w counts as w samples.
+        """
+        matrix = self._check_samples(X)
+        statistics = Statistics.from_samples(
+            matrix, y, self._check_channels(channels, len(matrix)), sample_weight=sample_weight
+        )
+        return self._log_likelihood(statistics) / statistics.n_samples
+
+    def posterior(self, X: Any, y: Any, channels: Any = None) -> Posterior:
+        """Posterior means and covariances of every y and x given labelled samples.
+
+        Returns
+        -------
+        Posterior
+            ``.speakers`` and ``.channels`` (one per condition), each with ``labels``, ``index`` (the level
+            of each sample), ``means`` (levels, r) and ``covariances`` (levels, r, r).
+        """
+        matrix = self._check_samples(X)
+        return posterior(matrix, y, self._check_channels(channels, len(matrix)), self.parameters_)
+
+    def sample(self, y: Any, channels: Any = None, random_state: Any = None) -> Array:
+        """Draw embeddings (n, d) for given labels; equal labels share their latents."""
+        check_is_fitted(self)
+        n = len(y) if hasattr(y, "__len__") else 0
+        codes, labels, _ = encode_all(y, self._check_channels(channels, n), n)
+        rng, parameters = generator(random_state), self.parameters_
+        X = parameters.mean + rng.standard_normal((n, len(self.mean_))) @ cholesky(parameters.noise).T
+        for k, W in enumerate(parameters.loadings):
+            alone = codes[:, k] == MISSING
+            index = np.where(alone, len(labels[k]) + np.cumsum(alone) - 1, codes[:, k])
+            X += rng.standard_normal((len(labels[k]) + int(alone.sum()), W.shape[1]))[index] @ W.T
+        return X
+
+    def _check_samples(self, X: Any) -> Any:
+        check_is_fitted(self)
+        return validate_data(self, X, dtype="numeric", reset=False)
+
+    def _check_channels(self, channels: Any, n: int) -> Any:
+        """Channels as the fitted model needs them: one column per condition."""
+        wanted = len(self.channel_ranks_)
+        if channels is None:
+            return np.full((n, wanted), None, dtype=object) if wanted else None
+        _, _, names = encode_all([0] * n, channels, n)
+        if len(names) != wanted:
+            raise InputError(
+                f"channels: this model has {wanted} nuisance condition(s), got {len(names)} column(s) of labels."
+            )
+        return channels
+
+    def _log_likelihood(self, statistics: Statistics) -> float:
+        active, kept = self.parameters_.active()
+        return solve(cross(statistics.with_conditions(kept), active.ranks), active).log_likelihood
+
+    def _settings(self, diagonal: bool) -> Settings:
+        check_number("max_iter", self.max_iter, 1, whole=True)
+        check_number("n_init", self.n_init, 1, whole=True)
+        check_number("tol", self.tol, 0.0)
+        check_number("noise_prior", self.noise_prior, 0.0)
+        check_number("speaker_prior", self.speaker_prior, 0.0)
+        check_number("noise_floor", self.noise_floor, 0.0)
+        if self.init not in ("moments", "random"):
+            raise InputError(f'init must be "moments" or "random", got {self.init!r}.')
+        return Settings(
+            diagonal=diagonal,
+            max_iter=int(self.max_iter),
+            tol=float(self.tol),
+            init=self.init,
+            n_init=int(self.n_init),
+            noise_prior=float(self.noise_prior),
+            speaker_prior=float(self.speaker_prior),
+            noise_floor=max(float(self.noise_floor), 1e-14),
+            callback=self.callback,
+        )
+
+    def _speaker_rank(self, statistics: Statistics) -> int:
+        d, supported = statistics.n_features, supported_rank(statistics, 0)
+        if self.speaker_rank is None:
+            return d if self.speaker_prior else supported
+        rank = check_number("speaker_rank", self.speaker_rank, 1, d, whole=True)
+        if self.speaker_prior and rank < d:
+            raise InputError(
+                f"speaker_rank={rank} with speaker_prior={self.speaker_prior:g}: the prior shrinks V V' towards a "
+                f"scaled identity, so V must have full rank. Set speaker_rank=None (here {d}), or speaker_prior=0."
+            )
+        if rank > supported and not self.speaker_prior:
+            warnings.warn(
+                f"speaker_rank={rank} is more than {statistics.n_speakers} speakers support ({supported}).",
+                DataWarning,
+                stacklevel=5,
+            )
+        return int(rank)
+
+    def _run(self, statistics: Statistics, ranks: tuple[int, ...], settings: Settings) -> Self:
+        """EM on statistics whose conditions have ``ranks[1:]``; conditions of rank 0 are left out."""
+        used = statistics.with_conditions([k for k, rank in enumerate(ranks[1:]) if rank])
+        active = tuple(rank for rank in ranks if rank)
+        result = fit(used, active, settings, generator(self.random_state), self._warm(ranks))
+        self._set_result(result, statistics, ranks)
+        self._warn(result, used)
+        return self
+
+    def _warm(self, ranks: tuple[int, ...]) -> Parameters | None:
+        """The parameters to go on from, where ``warm_start`` asks for it and they have the same shape."""
+        if not (self.warm_start and hasattr(self, "D_")):
+            return None
+        old = self.parameters_
+        return old.active()[0] if old.ranks == ranks and len(old.mean) == self.n_features_in_ else None
+
+    def _set_result(self, result: Result, statistics: Statistics, ranks: tuple[int, ...]) -> None:
+        parameters = result.fit.parameters
+        loadings = iter([canonical(W) for W in parameters.loadings])
+        d = statistics.n_features
+        columns = [next(loadings) if rank else np.zeros((d, 0)) for rank in ranks]
+        self.mean_, self.V_ = parameters.mean, columns[0]
+        self.U_ = np.ascontiguousarray(np.concatenate([np.zeros((d, 0)), *columns[1:]], axis=1))
+        self.D_ = parameters.precision
+        self.channel_ranks_ = tuple(ranks[1:])
+        self.plan_ = result.plan
+        self.training_ = {
+            "samples": statistics.n_samples,
+            "speakers": statistics.n_speakers,
+            "channels": list(statistics.n_channels),
+            "conditions": list(statistics.conditions),
+        }
+        self._set_trace(result.fit.log_likelihoods, result.fit.converged)
+
+    def _set_trace(self, log_likelihoods: Sequence[float], converged: bool) -> None:
+        self.log_likelihoods_ = np.array(log_likelihoods, dtype=np.float64)
+        self.n_iter_ = len(log_likelihoods)
+        self.converged_ = converged
+
+    def _warn(self, result: Result, statistics: Statistics) -> None:
+        warn_of_floor(result, statistics)
+        if result.fit.interrupted:
+            warnings.warn(
+                f"EM was interrupted after {self.n_iter_} iteration(s); the model so far is kept.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+        elif not result.fit.converged:
+            trace = (result.fit.start, *result.fit.log_likelihoods)
+            warnings.warn(
+                f"EM did not converge in {self.n_iter_} iterations: the last one still gained "
+                f"{trace[-1] - trace[-2]:.2g} nats per sample (tol={self.tol:g}). Raise max_iter or tol; "
+                "with warm_start=True another fit goes on from here.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+
+    def _statistics(self, X: Any, y: Any, channels: Any) -> Statistics:
+        matrix = validate_data(self, X, dtype="numeric", ensure_min_samples=2)
+        if y is None:
+            raise InputError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None; give every sample's speaker."
+            )
+        return Statistics.from_samples(matrix, y, channels)
+
+    def _fit(self, statistics: Statistics) -> Self:
+        raise NotImplementedError
+
+    def _set_channel_rank(self, ranks: tuple[int, ...]) -> None:
+        raise NotImplementedError

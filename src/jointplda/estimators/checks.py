@@ -1,0 +1,68 @@
+"""Settings and parameters as users give them: checked, each with one clear error."""
+
+import numbers
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from jointplda.errors import InputError
+from jointplda.linalg import Array
+
+
+def canonical(W: Array) -> Array:
+    """The same W W' with orthogonal columns, longest first, the largest entry of each positive."""
+    left, values, _ = np.linalg.svd(W, full_matrices=False)
+    W = left * values
+    signs = np.sign(W[np.argmax(np.abs(W), axis=0), np.arange(W.shape[1])])
+    return np.ascontiguousarray(W * np.where(signs == 0, 1.0, signs))
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """A generator from a seed, a generator, or scikit-learn's RandomState."""
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31, size=4))
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"random_state: expected an integer, a Generator or a RandomState: {error}.") from None
+
+
+def check_number(name: str, value: Any, least: float, most: float = np.inf, *, whole: bool = False) -> float:
+    """The value, if it is a number in the range, or one clear error."""
+    kind = numbers.Integral if whole else numbers.Real
+    if isinstance(value, bool) or not isinstance(value, kind) or not least <= float(value) <= most:
+        range_text = f"at least {least:g}" if most == np.inf else f"from {least:g} to {most:g}"
+        what = "a whole number" if whole else "a number"
+        hint = " (the dimension of the embeddings)" if name.endswith("_rank") and most != np.inf else ""
+        raise InputError(f"{name} must be {what} {range_text}{hint}, got {value!r}.")
+    return float(value)
+
+
+def finite(values: Any, name: str) -> Array:
+    """The values as a float64 array without NaN or infinity."""
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name}: expected an array of numbers, got {type(values).__name__}.") from None
+    if not np.isfinite(array).all():
+        raise InputError(f"{name}: expected finite numbers, got NaN or infinity.")
+    return array
+
+
+def check_parameter_shapes(
+    mean: Array, V: Array, U: Array, D: Array, channel_ranks: Sequence[int] | None
+) -> tuple[int, ...]:
+    """Ranks of the conditions, if all shapes belong together."""
+    d = mean.size
+    if mean.ndim != 1 or V.ndim != 2 or len(V) != d or U.ndim != 2 or len(U) != d or D.shape not in ((d,), (d, d)):
+        raise InputError(
+            "Expected mean (d,), V (d, Ry), U (d, Rx) and D (d, d) or (d,), got shapes "
+            f"{mean.shape}, {V.shape}, {U.shape} and {D.shape}."
+        )
+    if V.shape[1] < 1:
+        raise InputError("V: expected at least one column.")
+    ranks = (U.shape[1],) if channel_ranks is None and U.shape[1] else tuple(int(r) for r in channel_ranks or ())
+    if sum(ranks) != U.shape[1] or any(rank < 0 for rank in ranks):
+        raise InputError(f"channel_ranks: expected ranks that add up to {U.shape[1]}, the columns of U, got {ranks}.")
+    return ranks

@@ -1,0 +1,175 @@
+"""Joint PLDA as a scikit-learn estimator."""
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from jointplda.errors import DataWarning, InputError
+from jointplda.estimators.base import Model
+from jointplda.estimators.checks import check_number
+from jointplda.learn.em import Iteration
+from jointplda.learn.fit import check_speakers, supported_rank
+from jointplda.learn.statistics import Statistics
+
+Ranks = int | Sequence[int] | None
+
+
+class JointPLDA(Model):
+    """Joint PLDA: m = mean + V y_speaker + U x_channel + e, with y and x tied across samples.
+
+    Trained on samples with two (or more) known labels by exact EM. What belongs to the channel is
+    explained by U even where every training speaker was heard in one channel only, which ordinary PLDA
+    mistakes for identity.
+
+    Parameters
+    ----------
+    speaker_rank : int, optional
+        Ry, columns of V. Default: as many as the speakers support.
+    channel_rank : int or sequence of int, optional
+        Rx, columns of U: one number, or one per nuisance condition. Default: as many as the channels support.
+    noise : {"full", "diagonal"}
+        Form of D.
+    max_iter : int
+        EM iterations at most.
+    tol : float
+        Stop when an iteration gains less than this many nats per sample.
+    init : {"moments", "random"}
+        Where EM starts.
+    n_init : int
+        Starts to try; the best end is kept. Those after the first are random.
+    noise_prior, speaker_prior : float
+        MAP: shrink D^-1 and V V' towards scaled identities. 1 is one prior sample per sample, and one
+        prior speaker per speaker; 0 is maximum likelihood. A speaker prior needs V of full rank.
+    noise_floor : float
+        The noise variance of any direction is at least this share of the total variance there.
+    warm_start : bool
+        Start the next fit from the present parameters.
+    callback : callable, optional
+        Called with a ``jointplda.Iteration`` after every iteration.
+    random_state : int, Generator or RandomState, optional
+        Seed of random starts.
+
+    Attributes
+    ----------
+    mean_ : (d,)
+    V_ : (d, Ry)
+        Columns orthogonal, longest first.
+    U_ : (d, sum of channel ranks)
+        Loadings of the conditions side by side.
+    D_ : (d, d)
+        Noise precision.
+    channel_ranks_ : tuple of int
+        Columns of U of each condition.
+    log_likelihoods_ : (n_iter_,)
+        Nats per sample after each iteration, with every constant; penalised if there is a prior.
+    n_iter_, converged_ : int, bool
+    plan_ : Plan
+        What was eliminated, and what an iteration cost.
+    training_ : dict
+        Numbers of samples, speakers and channels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> truth = JointPLDA.from_parameters(np.zeros(4), rng.normal(size=(4, 2)), rng.normal(size=(4, 1)), np.eye(4))
+    >>> speakers, languages = np.repeat(np.arange(50), 6), np.tile(["en", "fr", "de"], 100)
+    >>> X = truth.sample(speakers, channels=languages, random_state=0)
+    >>> model = JointPLDA(speaker_rank=2, channel_rank=1, tol=1e-4).fit(X, speakers, channels=languages)
+    >>> model.V_.shape, model.U_.shape, model.converged_
+    ((4, 2), (4, 1), True)
+    """
+
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"channels": True}
+    __metadata_request__score: ClassVar[dict[str, bool]] = {"channels": True}
+
+    def __init__(
+        self,
+        speaker_rank: int | None = None,
+        channel_rank: Ranks = None,
+        noise: str = "full",
+        max_iter: int = 100,
+        tol: float = 1e-6,
+        init: str = "moments",
+        n_init: int = 1,
+        noise_prior: float = 0.0,
+        speaker_prior: float = 0.0,
+        noise_floor: float = 1e-6,
+        warm_start: bool = False,
+        callback: Callable[[Iteration], object] | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.speaker_rank = speaker_rank
+        self.channel_rank = channel_rank
+        self.noise = noise
+        self.max_iter = max_iter
+        self.tol = tol
+        self.init = init
+        self.n_init = n_init
+        self.noise_prior = noise_prior
+        self.speaker_prior = speaker_prior
+        self.noise_floor = noise_floor
+        self.warm_start = warm_start
+        self.callback = callback
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, channels: Any = None) -> Self:
+        """Fit to labelled embeddings.
+
+        Parameters
+        ----------
+        X : (n, d) array
+            Embeddings.
+        y : (n,) labels
+            Speakers: any hashables.
+        channels : (n,) labels, (n, k) array or DataFrame
+            Nuisance conditions, one column each. A missing label (None, NaN, "") is a channel of its own.
+        """
+        statistics = self._statistics(X, y, channels)
+        return self._fit(statistics)
+
+    def _fit(self, statistics: Statistics) -> Self:
+        if self.noise not in ("full", "diagonal"):
+            raise InputError(f'noise must be "full" or "diagonal", got {self.noise!r}.')
+        settings = self._settings(self.noise == "diagonal")
+        if not statistics.conditions and self.channel_rank is not None:
+            raise InputError(
+                f"channel_rank={self.channel_rank} but no channels were given. Pass channels=, one label per "
+                "sample, to fit; or use PLDA where there are none."
+            )
+        check_speakers(statistics)
+        ranks = (self._speaker_rank(statistics), *self._channel_ranks(statistics))
+        if not statistics.conditions:
+            warnings.warn(
+                "No channels were given, so this is a fit of SPLDA (V and full D). Pass channels= to fit, or use PLDA.",
+                DataWarning,
+                stacklevel=3,
+            )
+        return self._run(statistics, ranks, settings)
+
+    def _channel_ranks(self, statistics: Statistics) -> tuple[int, ...]:
+        K, d = len(statistics.conditions), statistics.n_features
+        supported = [supported_rank(statistics, 1 + k) for k in range(K)]
+        given = self.channel_rank
+        if given is None:
+            ranks: tuple[int, ...] = tuple(supported)
+        else:
+            several = isinstance(given, (list, tuple, np.ndarray))
+            wanted = list(given) if several else [given] * K  # type: ignore[arg-type]
+            if len(wanted) != K:
+                raise InputError(f"channel_rank: expected one rank or {K}, one per condition, got {given!r}.")
+            ranks = tuple(int(check_number("channel_rank", rank, 1, d, whole=True)) for rank in wanted)
+        for name, rank, most in zip(statistics.conditions, ranks, supported, strict=True):
+            problem = (
+                f"channel_rank={rank} is more than the levels of {name!r} support ({most})." if rank > most else ""
+            )
+            if rank == 0:
+                problem = f"{name!r} has one level only, which tells nothing of channels: it is left out (rank 0)."
+            if problem:
+                warnings.warn(problem, DataWarning, stacklevel=4)
+        return ranks
+
+    def _set_channel_rank(self, ranks: tuple[int, ...]) -> None:
+        self.set_params(channel_rank=list(ranks) if ranks else None)

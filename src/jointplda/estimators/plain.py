@@ -1,0 +1,100 @@
+"""PLDA without channel labels as a scikit-learn estimator."""
+
+from collections.abc import Callable
+from typing import Any, Self
+
+from jointplda.errors import InputError
+from jointplda.estimators.base import Model
+from jointplda.estimators.checks import check_number
+from jointplda.learn.em import Iteration
+from jointplda.learn.fit import check_speakers
+from jointplda.learn.statistics import Statistics
+
+
+class PLDA(Model):
+    """PLDA without channel labels: SPLDA, or the paper's eq. 1.
+
+    ``channel_rank=0``: m = mean + V y_speaker + e with full D (SPLDA, the two-covariance model).
+    ``channel_rank>0``: m = mean + V y_speaker + U x_sample + e, one x per sample, with diagonal D.
+
+    Parameters
+    ----------
+    speaker_rank : int, optional
+        Ry, columns of V. Default: as many as the speakers support.
+    channel_rank : int
+        Rx, columns of U.
+    noise : {"auto", "full", "diagonal"}
+        Form of D; "auto" is full without U and diagonal with it (where only their sum would matter).
+    max_iter, tol, init, n_init, noise_prior, speaker_prior, noise_floor, warm_start, callback, random_state
+        As in ``JointPLDA``.
+
+    Attributes
+    ----------
+    mean_, V_, U_, D_, log_likelihoods_, n_iter_, converged_
+        As in ``JointPLDA``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> truth = PLDA.from_parameters(np.zeros(3), rng.normal(size=(3, 2)), None, np.eye(3))
+    >>> X = truth.sample(np.repeat(np.arange(40), 5), random_state=0)
+    >>> PLDA(speaker_rank=2).fit(X, np.repeat(np.arange(40), 5)).V_.shape
+    (3, 2)
+    """
+
+    def __init__(
+        self,
+        speaker_rank: int | None = None,
+        channel_rank: int = 0,
+        noise: str = "auto",
+        max_iter: int = 100,
+        tol: float = 1e-6,
+        init: str = "moments",
+        n_init: int = 1,
+        noise_prior: float = 0.0,
+        speaker_prior: float = 0.0,
+        noise_floor: float = 1e-6,
+        warm_start: bool = False,
+        callback: Callable[[Iteration], object] | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.speaker_rank = speaker_rank
+        self.channel_rank = channel_rank
+        self.noise = noise
+        self.max_iter = max_iter
+        self.tol = tol
+        self.init = init
+        self.n_init = n_init
+        self.noise_prior = noise_prior
+        self.speaker_prior = speaker_prior
+        self.noise_floor = noise_floor
+        self.warm_start = warm_start
+        self.callback = callback
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit to embeddings X (n, d) of speakers y (n,), any hashables."""
+        statistics = self._statistics(X, y, None)
+        return self._fit(statistics)
+
+    def _fit(self, statistics: Statistics) -> Self:
+        if self.noise not in ("auto", "full", "diagonal"):
+            raise InputError(f'noise must be "auto", "full" or "diagonal", got {self.noise!r}.')
+        check_speakers(statistics)
+        rank = int(check_number("channel_rank", self.channel_rank, 0, statistics.n_features, whole=True))
+        settings = self._settings(self.noise == "diagonal" or (self.noise == "auto" and rank > 0))
+        ranks = (self._speaker_rank(statistics),)
+        if rank:
+            return self._run(statistics.with_channel_per_sample(), (*ranks, rank), settings)
+        return self._run(statistics.without_channels(), ranks, settings)
+
+    def _check_channels(self, channels: Any, n: int) -> Any:
+        if channels is not None:
+            raise InputError("PLDA knows no channels: leave channels out, or use JointPLDA.")
+        return super()._check_channels(channels, n)
+
+    def _set_channel_rank(self, ranks: tuple[int, ...]) -> None:
+        if len(ranks) > 1:
+            raise InputError("PLDA has one U at most; use JointPLDA for several conditions.")
+        self.set_params(channel_rank=ranks[0] if ranks else 0)

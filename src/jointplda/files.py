@@ -1,0 +1,107 @@
+"""Safe files: safetensors with one JSON value of metadata, written whole or not at all."""
+
+import json
+import os
+import tempfile
+from collections.abc import Hashable, Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from jointplda.errors import FileError
+from jointplda.linalg import AnyArray
+
+KEY = "jointplda"
+
+
+def write_tensors(
+    path: str | PathLike[str], kind: str, version: int, tensors: Mapping[str, AnyArray], metadata: Mapping[str, Any]
+) -> None:
+    """Write arrays and metadata under a temporary name, read them back, compare, and rename.
+
+    Arrays are made C-ordered first: safetensors stores others wrongly without a word.
+    """
+    target = Path(path)
+    ordered = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
+    text = json.dumps({"kind": kind, "version": version, **metadata}, sort_keys=True, allow_nan=True)
+    if not target.parent.is_dir():
+        raise FileError(f"{target}: the folder {target.parent} does not exist; create it first.")
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    os.close(handle)
+    try:
+        save_file(ordered, name, metadata={KEY: text})
+        stored, _ = read_tensors(name, kind, version)
+        for key, array in ordered.items():
+            if stored[key].dtype != array.dtype or stored[key].tobytes() != array.tobytes():
+                raise FileError(f"{target}: what was written does not read back ({key}); nothing was kept.")
+        os.chmod(name, 0o666 & ~_umask())
+        os.replace(name, target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def read_tensors(path: str | PathLike[str], kind: str, version: int) -> tuple[dict[str, AnyArray], dict[str, Any]]:
+    """Read what ``write_tensors`` wrote, or say clearly why not."""
+    target = Path(path)
+    if not target.is_file():
+        raise FileError(f"{target}: no such file.")
+    try:
+        with safe_open(target, framework="numpy") as stored:
+            text = (stored.metadata() or {}).get(KEY)
+            tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError, ValueError, TypeError) as error:
+        raise FileError(f"{target}: not a safetensors file, or a damaged one ({error}).") from None
+    try:
+        metadata = json.loads(text) if text is not None else {}
+    except json.JSONDecodeError:
+        metadata = {}
+    if not isinstance(metadata, dict) or "kind" not in metadata:
+        raise FileError(f"{target}: a safetensors file, but not one of jointplda.")
+    if metadata["kind"] != kind:
+        raise FileError(f"{target}: expected a jointplda {kind} file, got a jointplda {metadata['kind']} file.")
+    if metadata.get("version") != version:
+        raise FileError(
+            f"{target}: this release reads version {version} of {kind} files, and this one is version "
+            f"{metadata.get('version')}; use the release that wrote it, or write it anew."
+        )
+    return tensors, metadata
+
+
+def pack_labels(labels: tuple[tuple[Hashable, ...], ...]) -> AnyArray:
+    """Labels as bytes of JSON: a tensor, because the header of a file has limited room."""
+    text = json.dumps([[_plain(label) for label in levels] for levels in labels], ensure_ascii=False)
+    return np.frombuffer(text.encode("utf-8", "surrogatepass"), dtype=np.uint8)
+
+
+def unpack_labels(packed: AnyArray) -> tuple[tuple[Hashable, ...], ...]:
+    """Inverse of ``pack_labels``."""
+    levels = json.loads(packed.tobytes().decode("utf-8", "surrogatepass"))
+    return tuple(tuple(_from_plain(label) for label in some) for some in levels)
+
+
+def _plain(label: Hashable) -> Any:
+    if isinstance(label, tuple):
+        return [_plain(part) for part in label]
+    if isinstance(label, np.generic):
+        label = label.item()
+    if isinstance(label, (str, bool, int, float)):
+        return label
+    raise FileError(
+        f"Labels of type {type(label).__name__} cannot be stored in a file ({label!r:.50}); "
+        "use strings, numbers, booleans, or tuples of these."
+    )
+
+
+def _from_plain(label: Any) -> Hashable:
+    return tuple(_from_plain(part) for part in label) if isinstance(label, list) else label
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

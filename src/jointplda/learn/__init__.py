@@ -1,0 +1,1 @@
+"""From statistics to parameters: the EM engine of the whole PLDA family."""

@@ -1,0 +1,98 @@
+"""Expectation-maximisation: E and M steps in turn until the likelihood stands still."""
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from jointplda.learn.crossing import Crossing
+from jointplda.learn.estep import e_step
+from jointplda.learn.mstep import NoiseModel, Prior, m_step
+from jointplda.learn.parameters import Parameters
+
+logger = logging.getLogger("jointplda")
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """What a progress callback is told after every iteration.
+
+    Attributes
+    ----------
+    iteration : int
+        From 1.
+    log_likelihood : float
+        Nats per sample of ``parameters`` (penalised, with a prior).
+    gain : float
+        By how much it rose.
+    seconds : float
+        Time this iteration took.
+    parameters : Parameters
+        The model so far.
+    """
+
+    iteration: int
+    log_likelihood: float
+    gain: float
+    seconds: float
+    parameters: Parameters
+
+
+Callback = Callable[[Iteration], object]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Where EM ended, and how it got there (nats per sample; ``start`` is before the first iteration)."""
+
+    parameters: Parameters
+    start: float
+    log_likelihoods: tuple[float, ...]
+    converged: bool
+    interrupted: bool
+
+    @property
+    def last(self) -> float:
+        """The objective of ``parameters``."""
+        return self.log_likelihoods[-1] if self.log_likelihoods else self.start
+
+
+def run_em(
+    crossing: Crossing,
+    start: Parameters,
+    *,
+    prior: Prior,
+    noise: NoiseModel,
+    max_iter: int,
+    tol: float,
+    callback: Callback | None = None,
+) -> Fit:
+    """Iterate until the objective rises by less than ``tol`` nats per sample, or ``max_iter`` times.
+
+    The objective of an iteration is that of the parameters it ends with; it comes from the E step that
+    the next iteration needs anyway. KeyboardInterrupt ends the loop and keeps the last complete iteration.
+    """
+    scatter, n = crossing.scatter, crossing.n_samples
+    parameters, trace, converged = start, [], False
+    moments, log_likelihood = e_step(crossing, parameters)
+    first = objective = (log_likelihood + prior.penalty(parameters)) / n
+    try:
+        for iteration in range(1, max_iter + 1):
+            began = time.perf_counter()
+            candidate = m_step(moments, parameters, scatter, crossing.shift, prior, noise)
+            moments, log_likelihood = e_step(crossing, candidate)
+            parameters = candidate
+            gain = (log_likelihood + prior.penalty(parameters)) / n - objective
+            objective += gain
+            trace.append(objective)
+            seconds = time.perf_counter() - began
+            logger.info("iteration %d: %.8g nats per sample (%+.3g, %.3g s)", iteration, objective, gain, seconds)
+            if callback is not None:
+                callback(Iteration(iteration, objective, gain, seconds, parameters))
+            if gain < tol:
+                converged = True
+                break
+    except KeyboardInterrupt:
+        logger.warning("interrupted after %d iterations; the model so far is kept", len(trace))
+        return Fit(parameters, first, tuple(trace), False, True)
+    return Fit(parameters, first, tuple(trace), converged, False)

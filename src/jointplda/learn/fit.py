@@ -1,0 +1,134 @@
+"""From statistics and settings to a fitted model: checks, start, EM, and what to warn of."""
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from jointplda.errors import DataWarning, InputError
+from jointplda.learn.crossing import cross
+from jointplda.learn.em import Callback, Fit, logger, run_em
+from jointplda.learn.mstep import NoiseModel, noise_floor
+from jointplda.learn.parameters import Parameters
+from jointplda.learn.plan import Plan
+from jointplda.learn.start import make_prior, moment_covariances, start_at_random, start_from_moments
+from jointplda.learn.statistics import Statistics
+
+ONE_THREAD_WORK = 5e8
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to fit; see the estimators for what each setting means."""
+
+    diagonal: bool
+    max_iter: int
+    tol: float
+    init: str
+    n_init: int
+    noise_prior: float
+    speaker_prior: float
+    noise_floor: float
+    callback: Callback | None = None
+
+
+@dataclass(frozen=True)
+class Result:
+    """A fit, the plan it followed, and in how many directions the noise ended at its floor."""
+
+    fit: Fit
+    plan: Plan
+    at_floor: int
+
+
+def check_speakers(statistics: Statistics) -> None:
+    """Speakers can only be told from noise by several of them, some with several samples."""
+    if statistics.n_speakers < 2:
+        raise InputError(
+            f"Expected samples of at least two speakers, got one class of {statistics.n_samples:g} sample(s) "
+            f"(n_samples = {statistics.n_samples:g}, y is the same label everywhere). "
+            "Is y the speaker, one label per sample?"
+        )
+    if statistics.n_samples <= statistics.n_speakers:
+        raise InputError(
+            f"Expected speakers with several samples, got {statistics.n_speakers} speakers with one sample each: "
+            "what is the speaker and what is noise cannot be told apart. Is y the speaker, or an id of the sample?"
+        )
+
+
+def supported_rank(statistics: Statistics, k: int) -> int:
+    """The highest rank of a loading that the levels of factor k can support beside a mean."""
+    alone = sum(part.count for part in statistics.parts.values() if k not in part.levels)
+    return int(min(statistics.n_features, max(0, len(statistics.labels[k]) + alone - 1)))
+
+
+def fit(
+    statistics: Statistics,
+    ranks: tuple[int, ...],
+    settings: Settings,
+    rng: np.random.Generator,
+    warm: Parameters | None = None,
+) -> Result:
+    """Fit a model of the family to statistics; ``ranks`` (all at least 1) match its factors.
+
+    Of several starts the one that ends highest is kept. The first is ``warm`` where given, else as
+    ``settings.init`` says; the others are random.
+    """
+    variances = np.diagonal(statistics.covariance)
+    noise = NoiseModel(settings.diagonal, noise_floor(variances, settings.noise_floor))
+    covariances = moment_covariances(statistics)
+    prior = make_prior(statistics, covariances, settings.noise_prior, settings.speaker_prior)
+    crossing = cross(statistics, ranks)
+    logger.info("%s", crossing.plan)
+    best: Fit | None = None
+    with _threads(crossing.plan.work):
+        for attempt in range(settings.n_init):
+            if attempt == 0 and warm is not None:
+                start = warm
+            elif attempt == 0 and settings.init == "moments":
+                start = start_from_moments(statistics, covariances, ranks, noise, prior)
+            else:
+                start = start_at_random(statistics, ranks, noise, rng)
+            one = run_em(
+                crossing,
+                start,
+                prior=prior,
+                noise=noise,
+                max_iter=settings.max_iter,
+                tol=settings.tol,
+                callback=settings.callback,
+            )
+            best = one if best is None or one.last > best.last else best
+            if one.interrupted:
+                break
+    assert best is not None
+    return Result(best, crossing.plan, noise.at_floor(best.parameters.noise))
+
+
+def warn_of_floor(result: Result, statistics: Statistics) -> None:
+    """Say where the data leave no noise to estimate."""
+    if not result.at_floor:
+        return
+    variances = np.diagonal(statistics.covariance)
+    constant = np.flatnonzero(variances <= 1e-12 * variances.max(initial=0.0)).tolist()
+    named = f" Column(s) {constant[:5]}{'...' if len(constant) > 5 else ''} are constant." if constant else ""
+    warnings.warn(
+        f"The noise covariance stands at its floor in {result.at_floor} of {statistics.n_features} directions: "
+        f"the {statistics.n_samples:g} samples of {statistics.n_speakers} speakers do not vary there within "
+        f"speakers and channels.{named} Reduce the dimension (PCA), or set noise_prior > 0.",
+        DataWarning,
+        stacklevel=4,
+    )
+
+
+@contextmanager
+def _threads(work: float) -> Iterator[None]:
+    """Many small products run faster on one thread than on several."""
+    if work > ONE_THREAD_WORK:
+        yield
+    else:
+        with threadpool_limits(1, user_api="blas"):
+            yield

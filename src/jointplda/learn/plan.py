@@ -1,0 +1,137 @@
+"""Which factor to eliminate, and what an iteration will cost: known before any time is spent."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from jointplda.errors import TooLargeError
+from jointplda.learn.statistics import Statistics
+from jointplda.linalg import IntArray
+
+MEMORY_LIMIT = 16e9
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How EM will go about a set of statistics.
+
+    Attributes
+    ----------
+    outer : int
+        Factor eliminated analytically (0 is the speaker).
+    names : tuple of str
+        Names of all factors.
+    levels, ranks : tuple of int
+        Of all factors. A factor without levels is one whose every sample is a level of its own.
+    components : int
+        Connected components of the inner levels.
+    largest : int
+        Unknowns in the largest of them.
+    work : float
+        Floating-point operations of one iteration, roughly.
+    memory : float
+        Bytes that the inner systems take, roughly.
+    """
+
+    outer: int
+    names: tuple[str, ...]
+    levels: tuple[int, ...]
+    ranks: tuple[int, ...]
+    components: int
+    largest: int
+    work: float
+    memory: float
+
+    def __str__(self) -> str:
+        factors = ", ".join(
+            f"{name} ({n or 'one per sample'} x rank {r})"
+            for name, n, r in zip(self.names, self.levels, self.ranks, strict=True)
+        )
+        inner = (
+            f"{self.components} component(s), the largest with {self.largest} unknowns" if self.components else "none"
+        )
+        return (
+            f"factors: {factors}; eliminated: {self.names[self.outer]}; inner systems: {inner}; "
+            f"about {self.work / 1e9:.2g} Gflop and {self.memory / 1e6:.3g} MB an iteration"
+        )
+
+
+def make_plan(statistics: Statistics, ranks: tuple[int, ...], outer: int | None = None) -> Plan:
+    """Choose the outer factor by cost, or describe the given choice."""
+    levels = tuple(len(labels) for labels in statistics.labels)
+    candidates = [k for k in range(len(levels)) if levels[k]] if outer is None else [outer]
+    plan = min((_plan(statistics, ranks, levels, k) for k in candidates), key=lambda p: (p.work, p.outer))
+    if plan.memory > MEMORY_LIMIT:
+        raise TooLargeError(
+            f"The labels link {plan.largest} unknowns in one system, which would need about "
+            f"{plan.memory / 1e9:.0f} GB (limit {MEMORY_LIMIT / 1e9:.0f} GB). Lower the ranks, or merge rare "
+            f"channels, or leave their labels empty. ({plan})"
+        )
+    return plan
+
+
+def _plan(statistics: Statistics, ranks: tuple[int, ...], levels: tuple[int, ...], outer: int) -> Plan:
+    inner = [k for k in range(len(levels)) if k != outer and levels[k]]
+    d, R = statistics.n_features, ranks[outer]
+    counts = np.zeros((levels[outer], len(statistics.parts)))
+    for p, part in enumerate(statistics.parts.values()):
+        if outer in part.levels:
+            counts[part.levels[outer].index, p] = part.levels[outer].counts
+    groups = len(np.unique(counts, axis=0))
+    work = 2.0 * min(levels[outer], groups * d) * d * R + groups * (0 if len(statistics.parts) == 1 else R**3)
+    sizes = _component_sizes(statistics, levels, outer, inner, ranks)
+    numbers = sizes.astype(np.float64)
+    if len(inner) == 1:
+        # Components of one level are equal where their counts are: at most so many distinct systems.
+        distinct = len(np.unique([len(numbers), *_inner_counts(statistics, inner[0], levels)]))
+        single = numbers == ranks[inner[0]]
+        share = min(1.0, distinct / max(1, int(single.sum())))
+        work += float(np.sum(numbers[~single] ** 3) + share * np.sum(numbers[single] ** 3))
+        memory = float(np.sum(numbers[~single] ** 2) + share * np.sum(numbers[single] ** 2))
+    else:
+        work += float(np.sum(numbers**3))
+        memory = float(np.sum(numbers**2))
+    work += 2.0 * sum(levels[k] * ranks[k] for k in inner) * d
+    return Plan(
+        outer=outer,
+        names=("speaker", *statistics.conditions),
+        levels=levels,
+        ranks=ranks,
+        components=len(sizes),
+        largest=int(sizes.max(initial=0)),
+        work=work,
+        memory=8.0 * 2.0 * memory,
+    )
+
+
+def _inner_counts(statistics: Statistics, k: int, levels: tuple[int, ...]) -> list[float]:
+    counts = np.zeros(levels[k])
+    for part in statistics.parts.values():
+        if k in part.levels:
+            counts[part.levels[k].index] += part.levels[k].counts
+    return counts.tolist()
+
+
+def _component_sizes(
+    statistics: Statistics, levels: tuple[int, ...], outer: int, inner: list[int], ranks: tuple[int, ...]
+) -> IntArray:
+    """Unknowns of each connected component of the inner levels."""
+    if not inner:
+        return np.zeros(0, dtype=np.int64)
+    factors = [outer, *inner]
+    start = dict(zip(factors, np.concatenate([[0], np.cumsum([levels[k] for k in factors])]), strict=False))
+    rows, columns = [], []
+    for part in statistics.parts.values():
+        for (k, j), links in part.links.items():
+            rows.append(start[k] + links.rows)
+            columns.append(start[j] + links.columns)
+    total = sum(levels[k] for k in factors)
+    none = np.zeros(0, dtype=np.int64)
+    ends = (np.concatenate([none, *rows]), np.concatenate([none, *columns]))
+    graph = coo_array((np.ones(len(ends[0]), dtype=np.int8), ends), shape=(total, total))
+    _, component = connected_components(graph, directed=False)
+    unknowns = np.repeat([0, *(ranks[k] for k in inner)], [levels[k] for k in factors])
+    sizes = np.bincount(component, unknowns)
+    return sizes[sizes > 0].astype(np.int64)

@@ -1,0 +1,130 @@
+"""Model files: parameters and preprocessing in one safetensors file, with one JSON value of metadata."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from jointplda.errors import FileError
+from jointplda.files import read_tensors, write_tensors
+
+KIND, VERSION = "model", 1
+TENSORS = ("mean_", "V_", "U_", "D_", "log_likelihoods_")
+PLAIN = ("channel_ranks_", "n_iter_", "converged_", "n_features_in_", "training_")
+LIBRARIES = ("jointplda", "numpy", "scipy", "scikit-learn")
+
+
+@dataclass(frozen=True)
+class StoredModel:
+    """A fitted model as a file holds it: class name, constructor settings, fitted attributes."""
+
+    name: str
+    settings: dict[str, Any]
+    attributes: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class StoredStep:
+    """A transformer before the model: name in the pipeline, class name, settings, fitted attributes."""
+
+    step: str
+    name: str
+    settings: dict[str, Any]
+    attributes: dict[str, Any]
+
+
+def describe_model(model: Any) -> StoredModel:
+    """What to store of a fitted model; a callback is left out, and a seed that is not a number."""
+    settings = {name: _plain(value) for name, value in model.get_params(deep=False).items()}
+    settings["callback"] = None
+    if not isinstance(settings["random_state"], int | None):
+        settings["random_state"] = None
+    attributes = {name: getattr(model, name) for name in (*TENSORS, *PLAIN) if hasattr(model, name)}
+    if hasattr(model, "feature_names_in_"):
+        attributes["feature_names_in_"] = list(model.feature_names_in_)
+    return StoredModel(type(model).__name__, settings, attributes)
+
+
+def write(path: str | PathLike[str], model: StoredModel, steps: Sequence[StoredStep]) -> None:
+    """Write a model and the steps before it; the file is whole or not there."""
+    tensors = {f"model.{name.rstrip('_')}": model.attributes[name] for name in TENSORS}
+    for i, step in enumerate(steps):
+        tensors |= {
+            f"step.{i}.{name}": value for name, value in step.attributes.items() if isinstance(value, np.ndarray)
+        }
+    metadata = {
+        "model": {
+            "class": model.name,
+            "settings": model.settings,
+            "attributes": {k: _plain(v) for k, v in model.attributes.items() if k not in TENSORS},
+        },
+        "ranks": {
+            "speaker": int(model.attributes["V_"].shape[1]),
+            "channels": list(model.attributes["channel_ranks_"]),
+        },
+        "training": model.attributes.get("training_"),
+        "seed": model.settings["random_state"],
+        "versions": {name: version(name) for name in LIBRARIES},
+        "steps": [
+            {
+                "step": step.step,
+                "class": step.name,
+                "settings": {k: _plain(v) for k, v in step.settings.items()},
+                "attributes": {k: _plain(v) for k, v in step.attributes.items() if not isinstance(v, np.ndarray)},
+                "tensors": [k for k, v in step.attributes.items() if isinstance(v, np.ndarray)],
+            }
+            for step in steps
+        ],
+    }
+    write_tensors(path, KIND, VERSION, tensors, metadata)
+
+
+def read(path: str | PathLike[str]) -> tuple[StoredModel, list[StoredStep]]:
+    """Read a model and the steps before it, checked for shapes and finite numbers."""
+    tensors, metadata = read_tensors(path, KIND, VERSION)
+    try:
+        stored = metadata["model"]
+        attributes = {name: tensors[f"model.{name.rstrip('_')}"] for name in TENSORS} | stored["attributes"]
+        attributes["channel_ranks_"] = tuple(attributes["channel_ranks_"])
+        if "feature_names_in_" in attributes:
+            attributes["feature_names_in_"] = np.array(attributes["feature_names_in_"], dtype=object)
+        steps = [
+            StoredStep(
+                step["step"],
+                step["class"],
+                step["settings"],
+                step["attributes"] | {name: tensors[f"step.{i}.{name}"] for name in step["tensors"]},
+            )
+            for i, step in enumerate(metadata["steps"])
+        ]
+        model = StoredModel(stored["class"], stored["settings"], attributes)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise FileError(f"{path}: a jointplda model file that lacks some of its content ({error}).") from None
+    _check(path, model.attributes)
+    return model, steps
+
+
+def _check(path: str | PathLike[str], attributes: dict[str, Any]) -> None:
+    mean, V, U, D = (attributes[name] for name in ("mean_", "V_", "U_", "D_"))
+    d, rank = attributes["n_features_in_"], sum(attributes["channel_ranks_"])
+    shapes = (mean.shape, V.shape[:1], U.shape, D.shape)
+    if shapes != ((d,), (d,), (d, rank), (d, d)) or V.ndim != 2:
+        raise FileError(f"{path}: mean, V, U and D have shapes that do not belong together.")
+    if not all(np.isfinite(array).all() for array in (mean, V, U, D)):
+        raise FileError(f"{path}: the parameters are not all finite numbers.")
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, tuple):
+        return [_plain(part) for part in value]
+    if callable(value):
+        return None
+    return value

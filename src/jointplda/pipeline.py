@@ -1,0 +1,123 @@
+"""A scikit-learn Pipeline that ends in a model, passes channels on, and lives in one file."""
+
+from os import PathLike
+from typing import Any, Self
+
+from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline as _SklearnPipeline
+from sklearn.pipeline import _name_estimators
+from sklearn.utils.validation import check_is_fitted
+
+from jointplda import model_file, preprocessing
+from jointplda.errors import FileError, InputError
+from jointplda.estimators.joint import JointPLDA
+from jointplda.estimators.plain import PLDA
+from jointplda.learn.posterior import Posterior
+
+STEPS: dict[str, type[BaseEstimator]] = {
+    cls.__name__: cls for cls in (preprocessing.Center, preprocessing.LengthNorm, preprocessing.PCA, preprocessing.LDA)
+}
+MODELS: dict[str, type[PLDA] | type[JointPLDA]] = {"PLDA": PLDA, "JointPLDA": JointPLDA}
+
+
+class Pipeline(_SklearnPipeline):  # type: ignore[misc]
+    """Preprocessing and a model as one estimator, saved as one file.
+
+    scikit-learn's ``Pipeline``, and three things more: ``channels`` goes to the model by its plain name,
+    with and without metadata routing; the model's methods can be called on raw embeddings; and ``save``
+    writes every step, so that training and scoring cannot disagree.
+
+    Examples
+    --------
+    >>> from jointplda import JointPLDA, make_pipeline
+    >>> from jointplda.preprocessing import PCA, Center, LengthNorm
+    >>> pipe = make_pipeline(Center(), LengthNorm(), PCA(60), JointPLDA(speaker_rank=40))
+    >>> [name for name, _ in pipe.steps]
+    ['center', 'lengthnorm', 'pca', 'jointplda']
+    """
+
+    def fit(self, X: Any, y: Any = None, *, channels: Any = None, **params: Any) -> Self:
+        """Fit every step; ``channels`` is for the model."""
+        super().fit(X, y, **self._with_channels(channels, params))
+        return self
+
+    def log_likelihood(self, X: Any, y: Any, channels: Any = None) -> float:
+        """Exact log p of labelled samples after preprocessing, in nats."""
+        return float(self._model().log_likelihood(self._transformed(X), y, **_given(channels)))
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, *, channels: Any = None, **params: Any) -> float:
+        """Mean log-likelihood per sample."""
+        model, transformed = self._model(), self._transformed(X)
+        return float(model.score(transformed, y, sample_weight=sample_weight, **_given(channels), **params))
+
+    def posterior(self, X: Any, y: Any, channels: Any = None) -> Posterior:
+        """Posterior means and covariances of every latent; see the model's own method."""
+        result: Posterior = self._model().posterior(self._transformed(X), y, **_given(channels))
+        return result
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted steps and the model to one safetensors file."""
+        model = self._model()
+        steps = []
+        for name, step in self.steps[:-1]:
+            if step is None or step == "passthrough":
+                continue
+            if type(step) not in STEPS.values():
+                raise FileError(
+                    f"Step {name!r} ({type(step).__name__}) cannot be stored in a model file; these can: "
+                    f"{', '.join(f'jointplda.preprocessing.{known}' for known in STEPS)}."
+                )
+            check_is_fitted(step)
+            attributes = {key: value for key, value in vars(step).items() if key.endswith("_")}
+            attributes.pop("feature_names_in_", None)
+            steps.append(model_file.StoredStep(name, type(step).__name__, step.get_params(deep=False), attributes))
+        model_file.write(path, model_file.describe_model(model), steps)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Read a model, with the steps before it if there are any, as a fitted pipeline."""
+        stored, stored_steps = model_file.read(path)
+        steps = [(one.step, _restored(one, path)) for one in stored_steps]
+        if stored.name not in MODELS:
+            raise FileError(f"{path}: holds a {stored.name}, which this release does not know.")
+        model = MODELS[stored.name]._from_stored(stored, path)
+        return cls([*steps, (stored.name.lower(), model)])
+
+    def _model(self) -> Any:
+        model = self.steps[-1][1]
+        if not isinstance(model, PLDA | JointPLDA):
+            raise InputError(f"The last step must be a PLDA or JointPLDA, got {type(model).__name__}.")
+        check_is_fitted(model)
+        return model
+
+    def _transformed(self, X: Any) -> Any:
+        for _, _, step in self._iter(with_final=False):
+            X = step.transform(X)
+        return X
+
+    def _with_channels(self, channels: Any, params: dict[str, Any]) -> dict[str, Any]:
+        if channels is None:
+            return params
+        from sklearn import get_config
+
+        routed = get_config()["enable_metadata_routing"]
+        name = "channels" if routed else f"{self.steps[-1][0]}__channels"
+        return {**params, name: channels}
+
+
+def make_pipeline(*steps: Any) -> Pipeline:
+    """Make a ``Pipeline`` whose steps are named after their classes, in lower case."""
+    return Pipeline(_name_estimators(steps))
+
+
+def _given(channels: Any) -> dict[str, Any]:
+    return {} if channels is None else {"channels": channels}
+
+
+def _restored(stored: model_file.StoredStep, path: Any) -> Any:
+    if stored.name not in STEPS:
+        raise FileError(f"{path}: holds a step {stored.name!r}, which this release does not know.")
+    step = STEPS[stored.name](**stored.settings)
+    for name, value in stored.attributes.items():
+        setattr(step, name, value)
+    return step

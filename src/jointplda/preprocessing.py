@@ -1,0 +1,169 @@
+"""Transformers to put before a model; a ``jointplda.Pipeline`` stores them in the model's file.
+
+All but ``LengthNorm`` are affine, x -> (x - offset) A, whatever scikit-learn class found A.
+"""
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.decomposition import PCA as _SklearnPCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from jointplda.data.labels import MISSING, encode
+from jointplda.errors import InputError
+from jointplda.linalg import Array
+
+
+class _Affine(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """x -> (x - offset_) matrix_, shapes (d,) and (d, k); ``matrix_`` None is the identity."""
+
+    offset_: Array
+    matrix_: Array | None
+
+    def transform(self, X: Any) -> Array:
+        """Apply the transform to X (n, d)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        centred: Array = X - self.offset_
+        return centred if self.matrix_ is None else centred @ self.matrix_
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.offset_) if self.matrix_ is None else int(self.matrix_.shape[1])
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """Names of the output dimensions: class name and number."""
+        check_is_fitted(self)
+        name = type(self).__name__.lower()
+        return np.array([f"{name}{i}" for i in range(self._n_features_out)], dtype=object)
+
+
+class Center(_Affine):
+    """Subtract the mean of the training samples."""
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the mean of X (n, d)."""
+        X = validate_data(self, X, dtype=np.float64)
+        self.offset_ = X.mean(axis=0)
+        self.matrix_ = None
+        return self
+
+
+class PCA(_Affine):
+    """Project on the leading principal components, and whiten on request.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        Default: as many as samples and dimensions allow.
+    whiten : bool
+        Scale every component to unit variance.
+    """
+
+    def __init__(self, n_components: int | None = None, *, whiten: bool = False) -> None:
+        self.n_components = n_components
+        self.whiten = whiten
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the components of X (n, d)."""
+        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        limit = min(X.shape)
+        if self.n_components is not None and not 1 <= self.n_components <= limit:
+            raise InputError(
+                f"PCA: n_components={self.n_components} must be from 1 to {limit} with {X.shape[0]} samples "
+                f"of dimension {X.shape[1]}."
+            )
+        solver = "covariance_eigh" if X.shape[0] >= X.shape[1] else "full"
+        found = _SklearnPCA(self.n_components, svd_solver=solver).fit(X)
+        matrix, variances = found.components_.T, found.explained_variance_
+        if self.whiten:
+            matrix = matrix / np.sqrt(np.maximum(variances, 1e-12 * variances[0] or 1.0))
+        self.offset_, self.matrix_ = found.mean_, np.ascontiguousarray(matrix)
+        self.explained_variance_ratio_ = found.explained_variance_ratio_
+        return self
+
+
+class LDA(_Affine):
+    """Project on the directions that best separate the speakers.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        Default: one less than the speakers, at most the dimension.
+    shrinkage : float or "auto", optional
+        Passed to scikit-learn; "auto" is Ledoit-Wolf.
+    """
+
+    def __init__(self, n_components: int | None = None, *, shrinkage: float | str | None = None) -> None:
+        self.n_components = n_components
+        self.shrinkage = shrinkage
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the directions for X (n, d) and speakers y (n,), any hashables."""
+        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        if y is None:
+            raise InputError("LDA requires y to be passed, but the target y is None; give the speakers.")
+        codes, levels = encode(y, what="y (speakers)")
+        if len(codes) != len(X) or (codes == MISSING).any():
+            raise InputError(f"LDA: expected {len(X)} speaker labels, none of them missing, got {len(codes)}.")
+        limit = min(len(levels) - 1, X.shape[1])
+        if limit < 1 or len(levels) >= len(X):
+            raise InputError(
+                f"LDA: expected 2 or more speakers with several samples each, got {len(levels)} speaker(s)."
+            )
+        if self.n_components is not None and not 1 <= self.n_components <= limit:
+            raise InputError(
+                f"LDA: n_components={self.n_components} must be from 1 to {limit} with {len(levels)} speakers "
+                f"and dimension {X.shape[1]}."
+            )
+        solver = "svd" if self.shrinkage is None else "eigen"
+        found = LinearDiscriminantAnalysis(
+            solver=solver, shrinkage=self.shrinkage, n_components=self.n_components or limit
+        ).fit(X, codes)
+        self.offset_ = X.mean(axis=0)
+        self.matrix_ = np.ascontiguousarray(found.scalings_[:, : self.n_components or limit])
+        return self
+
+
+class LengthNorm(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Scale every sample to the same length; a sample of length zero stays zero.
+
+    Parameters
+    ----------
+    scale : {"unit", "dimension"}
+        Length 1, or the square root of the dimension (unit variance per dimension on average).
+    """
+
+    def __init__(self, scale: str = "unit") -> None:
+        self.scale = scale
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Nothing to learn; checks X (n, d)."""
+        if self.scale not in ("unit", "dimension"):
+            raise InputError(f'LengthNorm: scale must be "unit" or "dimension", got {self.scale!r}.')
+        validate_data(self, X, dtype=np.float64)
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "n_features_in_")
+
+    def transform(self, X: Any) -> Array:
+        """Scale X (n, d)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        lengths = np.linalg.norm(X, axis=1, keepdims=True)
+        target = 1.0 if self.scale == "unit" else np.sqrt(X.shape[1])
+        scaled: Array = X * (target / np.where(lengths > 0, lengths, 1.0))
+        return scaled
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """Names of the output dimensions: class name and number."""
+        check_is_fitted(self)
+        return np.array([f"lengthnorm{i}" for i in range(self.n_features_in_)], dtype=object)
