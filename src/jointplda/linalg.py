@@ -8,6 +8,7 @@ from scipy.linalg import cho_solve, lapack
 
 Array = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 AnyArray = NDArray[Any]
 
 

@@ -78,11 +78,11 @@ def _one_column(labels: Any, what: str) -> AnyArray:
     if isinstance(labels, (str, bytes)) or not (hasattr(labels, "__len__") or hasattr(labels, "__array__")):
         raise InputError(f"{what}: expected one label per sample, got {type(labels).__name__} {labels!r:.50}.")
     if isinstance(labels, (list, tuple)):
-        column = np.empty(len(labels), dtype=object)
+        objects = np.empty(len(labels), dtype=object)
         for i, label in enumerate(labels):
-            column[i] = label
-        return column
-    column = np.asarray(labels)
+            objects[i] = label
+        return objects
+    column: AnyArray = np.asarray(labels)
     if column.ndim == 2 and column.shape[1] == 1:
         column = column[:, 0]
     if column.ndim != 1:

@@ -233,7 +233,7 @@ class Model(BaseEstimator):  # type: ignore[misc]
         d, supported = statistics.n_features, supported_rank(statistics, 0)
         if self.speaker_rank is None:
             return d if self.speaker_prior else supported
-        rank = check_number("speaker_rank", self.speaker_rank, 1, d, whole=True)
+        rank = int(check_number("speaker_rank", self.speaker_rank, 1, d, whole=True))
         if self.speaker_prior and rank < d:
             raise InputError(
                 f"speaker_rank={rank} with speaker_prior={self.speaker_prior:g}: the prior shrinks V V' towards a "
@@ -245,7 +245,7 @@ class Model(BaseEstimator):  # type: ignore[misc]
                 DataWarning,
                 stacklevel=5,
             )
-        return int(rank)
+        return rank
 
     def _run(self, statistics: Statistics, ranks: tuple[int, ...], settings: Settings) -> Self:
         """EM on statistics whose conditions have ``ranks[1:]``; conditions of rank 0 are left out."""

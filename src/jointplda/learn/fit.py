@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 from jointplda.errors import DataWarning, InputError
 from jointplda.learn.crossing import cross
 from jointplda.learn.em import Callback, Fit, logger, run_em
-from jointplda.learn.mstep import NoiseModel, noise_floor
+from jointplda.learn.mstep import NoiseModel
 from jointplda.learn.parameters import Parameters
 from jointplda.learn.plan import Plan
 from jointplda.learn.start import make_prior, moment_covariances, start_at_random, start_from_moments
@@ -77,8 +77,7 @@ def fit(
     Of several starts the one that ends highest is kept. The first is ``warm`` where given, else as
     ``settings.init`` says; the others are random.
     """
-    variances = np.diagonal(statistics.covariance)
-    noise = NoiseModel(settings.diagonal, noise_floor(variances, settings.noise_floor))
+    noise = NoiseModel(settings.diagonal, settings.noise_floor * statistics.scales)
     covariances = moment_covariances(statistics)
     prior = make_prior(statistics, covariances, settings.noise_prior, settings.speaker_prior)
     crossing = cross(statistics, ranks)
@@ -112,8 +111,7 @@ def warn_of_floor(result: Result, statistics: Statistics) -> None:
     """Say where the data leave no noise to estimate."""
     if not result.at_floor:
         return
-    variances = np.diagonal(statistics.covariance)
-    constant = np.flatnonzero(variances <= 1e-12 * variances.max(initial=0.0)).tolist()
+    constant = np.flatnonzero(statistics.constant).tolist()
     named = f" Column(s) {constant[:5]}{'...' if len(constant) > 5 else ''} are constant." if constant else ""
     warnings.warn(
         f"The noise covariance stands at its floor in {result.at_floor} of {statistics.n_features} directions: "

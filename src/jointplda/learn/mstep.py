@@ -148,13 +148,3 @@ def _minimum_divergence(W: Array, level: LevelMoments) -> tuple[Array, Array]:
     average = level.first / level.count
     covariance = symmetric(level.second / level.count - np.outer(average, average))
     return W @ cholesky(covariance), W @ average
-
-
-def noise_floor(variances: Array, share: float) -> Array:
-    """Floor of the noise variance of each dimension: a share of its total variance.
-
-    A dimension without variance takes the average variance of the others (or 1) in its place.
-    """
-    varying = variances > 1e-12 * variances.max(initial=0.0)
-    usual = float(variances[varying].mean()) if varying.any() else 1.0
-    return share * np.where(varying, variances, usual)

@@ -19,6 +19,7 @@ from scipy.sparse import csr_array
 from jointplda.linalg import Array, IntArray, inverse
 
 GRAM_BYTES = 2e9
+ROW_PRICE = 1.0
 
 
 @dataclass(frozen=True)
@@ -228,7 +229,7 @@ def outer_sums(
     """
     K, width = sums.shape
     q, (G, n_parts) = width + slots.shape[1] + 1, counts.shape
-    by_rows = K * rank * (4 * width + rank * (1 + n_parts))
+    by_rows = ROW_PRICE * K * rank * (4 * width + rank * (1 + n_parts))
     by_gram = G * rank * q * (2 * width + 2 * rank)
     if keep_rows or by_rows <= by_gram or G * q * q * 8 > GRAM_BYTES:
         return OuterRows(sums, slots, group, n_parts)

@@ -3,15 +3,16 @@
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import solve_triangular
 from scipy.sparse import coo_array, csr_array
 
 from jointplda.learn.mstep import NoiseModel, Prior
 from jointplda.learn.parameters import Parameters
 from jointplda.learn.part import Part
 from jointplda.learn.statistics import Statistics
-from jointplda.linalg import Array, symmetric
+from jointplda.linalg import Array, cholesky, symmetric
 
-SMALLEST_SHARE = 1e-3
+SMALLEST_SHARE = 1e-4
 SWEEPS = 5
 
 
@@ -132,66 +133,75 @@ def make_prior(statistics: Statistics, covariances: Covariances, noise_prior: fl
 
     The scales are the average variances of the moment covariances.
     """
-    d, smallest = statistics.n_features, _smallest(statistics)
+    smallest = SMALLEST_SHARE * float(statistics.scales.mean())
     return Prior(
         noise_strength=noise_prior * statistics.n_samples,
-        noise_scale=max(float(np.trace(covariances.within)) / d, smallest),
+        noise_scale=max(float(np.mean(np.diagonal(covariances.within))), smallest),
         speaker_strength=speaker_prior * statistics.n_speakers,
-        speaker_scale=max(float(np.trace(covariances.between[0])) / d, smallest),
+        speaker_scale=max(float(np.mean(np.diagonal(covariances.between[0]))), smallest),
     )
 
 
 def start_from_moments(
     statistics: Statistics, covariances: Covariances, ranks: tuple[int, ...], noise: NoiseModel, prior: Prior
 ) -> Parameters:
-    """Leading eigenvectors of the between covariances, and what is left as noise.
+    """The directions that stand out most from the noise within, and what is left as noise.
 
     A direction without variance gets a little, since EM cannot move a column away from zero. A factor
     whose every level is one sample takes its share of the covariance within. A prior shrinks the start too.
     """
-    smallest, d = _smallest(statistics), statistics.n_features
-    within, loadings = covariances.within, list[Array]()
-    for k, (between, rank) in enumerate(zip(covariances.between, ranks, strict=True)):
-        if len(statistics.labels[k]):
-            if k == 0 and prior.speaker_strength:
-                share = prior.speaker_strength / (prior.speaker_strength + statistics.n_speakers)
-                between = (1 - share) * _at_least(between, 0.0) + share * prior.speaker_scale * np.eye(d)
-            loadings.append(_leading(between, rank, smallest))
-            continue
-        values = np.linalg.eigvalsh(within)
-        rest = float(np.mean(values[:-rank])) if noise.diagonal and rank < d else 0.5 * float(values[-1])
-        loadings.append(_leading(within - rest * np.eye(d), rank, smallest))
-        within = within - loadings[-1] @ loadings[-1].T
+    d = statistics.n_features
     share = prior.noise_strength / (prior.noise_strength + statistics.n_samples)
-    C = (1 - share) * _at_least(within, smallest) + share * prior.noise_scale * np.eye(d)
-    return Parameters(statistics.mean, tuple(loadings), noise.nearest(C))
+    C = (1 - share) * _at_least(covariances.within, statistics.scales) + share * prior.noise_scale * np.eye(d)
+    alone = [k for k in range(len(ranks)) if not statistics.labels[k]]
+    loadings = {}
+    for k in alone:
+        loadings[k] = _share_of_noise(C, ranks[k], noise.diagonal)
+        C = C - loadings[k] @ loadings[k].T
+    for k, (between, rank) in enumerate(zip(covariances.between, ranks, strict=True)):
+        if k == 0 and prior.speaker_strength:
+            share = prior.speaker_strength / (prior.speaker_strength + statistics.n_speakers)
+            positive = _at_least(between, np.zeros(d))
+            between = (1 - share) * positive + share * prior.speaker_scale * np.eye(d)
+        if k not in alone:
+            loadings[k] = _leading(between, C, rank)
+    return Parameters(statistics.mean, tuple(loadings[k] for k in range(len(ranks))), noise.nearest(C))
 
 
 def start_at_random(
     statistics: Statistics, ranks: tuple[int, ...], noise: NoiseModel, rng: np.random.Generator
 ) -> Parameters:
     """Loadings drawn so that every factor and the noise have equal shares of the total covariance."""
-    total = statistics.covariance
-    values, vectors = np.linalg.eigh(total)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    total = _at_least(statistics.covariance, statistics.scales)
     share, d = 1.0 / (len(ranks) + 1), len(total)
+    root = cholesky(total)
     loadings = tuple(root @ rng.normal(scale=np.sqrt(share / r), size=(d, r)) for r in ranks)
-    C = noise.nearest(_at_least(share * total, _smallest(statistics)))
-    return Parameters(statistics.mean, loadings, C)
+    return Parameters(statistics.mean, loadings, noise.nearest(share * total))
 
 
-def _smallest(statistics: Statistics) -> float:
-    """The least variance that a start gives to any direction."""
-    average = float(np.trace(statistics.covariance)) / statistics.n_features
-    return SMALLEST_SHARE * (average if average > 0 else 1.0)
-
-
-def _leading(covariance: Array, rank: int, smallest: float) -> Array:
-    values, vectors = np.linalg.eigh(symmetric(covariance))
+def _leading(between: Array, C: Array, rank: int) -> Array:
+    """The ``rank`` directions of largest variance between levels relative to the noise C."""
+    root = cholesky(C)
+    whitened = solve_triangular(root, solve_triangular(root, symmetric(between), lower=True).T, lower=True)
+    values, vectors = np.linalg.eigh(symmetric(whitened))
     chosen = slice(len(values) - rank, None)
-    return np.ascontiguousarray((vectors[:, chosen] * np.sqrt(np.maximum(values[chosen], smallest)))[:, ::-1])
+    loading: Array = root @ (vectors[:, chosen] * np.sqrt(np.maximum(values[chosen], SMALLEST_SHARE)))
+    return loading
 
 
-def _at_least(covariance: Array, smallest: float) -> Array:
-    values, vectors = np.linalg.eigh(symmetric(covariance))
-    return symmetric((vectors * np.maximum(values, smallest)) @ vectors.T)
+def _share_of_noise(C: Array, rank: int, diagonal: bool) -> Array:
+    """Leading directions of the correlations of C: all that stands out of them if D is diagonal, else half."""
+    scale = np.sqrt(np.diagonal(C))
+    values, vectors = np.linalg.eigh(C / np.outer(scale, scale))
+    rest = float(np.mean(values[: len(values) - rank])) if diagonal and rank < len(values) else 0.5 * values[-rank:]
+    kept = np.clip(values[-rank:] - rest, SMALLEST_SHARE, 0.9 * values[-rank:])
+    loading: Array = scale[:, None] * (vectors[:, -rank:] * np.sqrt(kept))
+    return loading
+
+
+def _at_least(covariance: Array, scales: Array) -> Array:
+    """Raise the eigenvalues, after scaling by typical variances, to a small share of them (or to zero)."""
+    root = np.sqrt(np.where(scales > 0, scales, 1.0))
+    values, vectors = np.linalg.eigh(symmetric(covariance) / np.outer(root, root))
+    least = SMALLEST_SHARE if scales.any() else 0.0
+    return symmetric((vectors * np.maximum(values, least)) @ vectors.T * np.outer(root, root))

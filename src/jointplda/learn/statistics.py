@@ -13,7 +13,7 @@ from jointplda.data.labels import MISSING, conditions, encode
 from jointplda.errors import InputError
 from jointplda.learn import statistics_file
 from jointplda.learn.part import Levels, Part, summed_links
-from jointplda.linalg import AnyArray, Array, IntArray
+from jointplda.linalg import AnyArray, Array, BoolArray, IntArray
 
 Pattern = tuple[bool, ...]
 
@@ -163,6 +163,19 @@ class Statistics:
         away = self.mean - self.shift
         result: Array = scatter / self.n_samples - np.outer(away, away)
         return result
+
+    @property
+    def constant(self) -> BoolArray:
+        """Whether each dimension is the same in all samples, up to rounding, (d,)."""
+        result: BoolArray = np.diagonal(self.covariance) <= (1e-12 * self.mean) ** 2
+        return result
+
+    @property
+    def scales(self) -> Array:
+        """Variance of each dimension; a constant one takes the average of the others, or 1, (d,)."""
+        variances, constant = np.diagonal(self.covariance), self.constant
+        usual = 1.0 if constant.all() else float(variances[~constant].mean())
+        return np.where(constant, usual, variances)
 
     def without_channels(self) -> "Statistics":
         """The same samples with the channel labels forgotten."""

@@ -1,0 +1,76 @@
+"""Labels of any kind, and what counts as missing."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from jointplda import InputError
+from jointplda.data.labels import conditions, encode, is_missing
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    "labels, codes, levels",
+    [
+        (["b", "a", "b"], [1, 0, 1], ["a", "b"]),
+        (np.array(["b", "a", ""]), [1, 0, -1], ["a", "b"]),
+        ([3, 1, 3], [1, 0, 1], [1, 3]),
+        (np.array([3, 1, 3], dtype=np.int8), [1, 0, 1], [1, 3]),
+        (np.array([2.5, np.nan, 1.0, np.nan]), [1, -1, 0, -1], [1.0, 2.5]),
+        (["en", NAN, None, "", "fr"], [0, -1, -1, -1, 1], ["en", "fr"]),
+        ([("a", 1), ("b", 2), ("a", 1)], [0, 1, 0], [("a", 1), ("b", 2)]),
+        (["x", 7, None, frozenset("q"), 7], [0, 1, -1, 2, 1], ["x", 7, frozenset("q")]),
+        (pd.Series(["u", None, "v"]), [0, -1, 1], ["u", "v"]),
+        (pd.Series([1, None, 2], dtype="Int64"), [0, -1, 1], [1, 2]),
+        (pd.Series(["u", pd.NA, "v"], dtype="string"), [0, -1, 1], ["u", "v"]),
+        (pd.Series(["v", "u", None], dtype="category"), [1, 0, -1], ["u", "v"]),
+        (np.array([True, False, True]), [1, 0, 1], [False, True]),
+        ([b"x", b"", b"y"], [0, -1, 1], [b"x", b"y"]),
+        (np.array([["b"], ["a"]]), [1, 0], ["a", "b"]),
+        ([], [], []),
+    ],
+)
+def test_encode(labels, codes, levels):
+    found, found_levels = encode(labels, what="labels")
+    assert found.tolist() == codes
+    assert found_levels == levels
+
+
+def test_a_list_and_an_array_give_the_same_levels():
+    labels = ["c", "a", "b", "a"]
+    assert encode(labels, what="y")[0].tolist() == encode(np.array(labels), what="y")[0].tolist()
+
+
+@pytest.mark.parametrize("value", [None, NAN, np.float32("nan"), "", b"", pd.NA, pd.NaT])
+def test_missing(value):
+    assert is_missing(value)
+
+
+@pytest.mark.parametrize("value", [0, 0.0, False, "nan", " ", (), "None"])
+def test_not_missing(value):
+    assert not is_missing(value)
+
+
+@pytest.mark.parametrize(
+    "labels, message",
+    [
+        ("abc", "one label per sample, got str"),
+        (7, "one label per sample, got int"),
+        ([["a"], ["b"]], "hashable"),
+        (np.zeros((2, 2)), r"shape \(2, 2\)"),
+    ],
+)
+def test_bad_labels(labels, message):
+    with pytest.raises(InputError, match=message):
+        encode(labels, what="y")
+
+
+def test_conditions():
+    assert conditions(["a", "b"])[1] == ("channel",)
+    assert conditions(np.array([["a", "x"], ["b", "y"]]))[1] == ("channel0", "channel1")
+    columns, _ = conditions([["a", None], ["b", NAN]])
+    assert [encode(c, what="c")[0].tolist() for c in columns] == [[0, 1], [-1, -1]]
+    assert len(conditions([("a", 1), ("b", 2)])[0]) == 1
+    with pytest.raises(InputError, match="ragged"):
+        conditions([["a"], ["a", "b"]])
