@@ -32,8 +32,9 @@ def test_one_step_equals_the_paper(name):
     D = np.linalg.inv(parameters.noise)
     crossing = cross(statistics_of(X, columns), parameters.ranks)
     moments, log_likelihood = e_step(crossing, parameters)
-    assert log_likelihood == pytest.approx(paper.log_likelihood(X - parameters.mean, s, c, V, U, D), rel=1e-11)
-    U1, V1, mean1, noise1, (x_mean, x_second), (y_mean, y_second) = paper.em_step(X, s, c, parameters.mean, V, U, D)
+    data = paper.Data(X - parameters.mean, s, c, U.shape[1])
+    assert log_likelihood == pytest.approx(paper.log_likelihood(data, V, U, D), rel=1e-11)
+    U1, V1, step, noise1, (x_mean, x_second), (y_mean, y_second) = paper.em_step(data, V, U, D)
     stepped = m_step(moments, parameters, crossing.scatter, crossing.shift, Prior(), FREE)
     assert relative(stepped.noise, noise1) < 1e-9
     # Minimum divergence: latents get back zero mean and unit covariance, and what that moves goes to the mean.
@@ -42,7 +43,7 @@ def test_one_step_equals_the_paper(name):
         (stepped.loadings[1], U1, x_mean, x_second),
     ]:
         assert relative(W @ W.T, W1 @ (second - np.outer(mean, mean)) @ W1.T) < 1e-9
-    assert stepped.mean == pytest.approx(mean1 + V1 @ y_mean + U1 @ x_mean, rel=1e-9)
+    assert stepped.mean == pytest.approx(parameters.mean + step + V1 @ y_mean + U1 @ x_mean, rel=1e-9)
 
 
 def test_a_diagonal_step_takes_the_diagonal():

@@ -44,10 +44,9 @@ def test_lda(data, shrinkage):
 
 def test_length_norm():
     X = np.array([[3.0, 4.0], [0.0, 0.0], [-1e-3, 0.0]])
-    assert LengthNorm().fit_transform(X).tolist() == [[0.6, 0.8], [0.0, 0.0], [-1.0, 0.0]]
-    assert np.linalg.norm(LengthNorm("dimension").fit_transform(X), axis=1) == pytest.approx(
-        np.sqrt(2) * np.array([1, 0, 1])
-    )
+    assert LengthNorm().fit_transform(X) == pytest.approx(np.array([[0.6, 0.8], [0.0, 0.0], [-1.0, 0.0]]))
+    lengths = np.linalg.norm(LengthNorm("dimension").fit_transform(X), axis=1)
+    assert lengths == pytest.approx(np.sqrt(2) * np.array([1, 0, 1]))
 
 
 @pytest.mark.parametrize(

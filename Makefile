@@ -1,0 +1,43 @@
+# make demo and make test do all set-up themselves; they need Python 3.11 or later, and pip's usual index.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export OPENBLAS_NUM_THREADS ?= 1
+
+.PHONY: demo test test-all lint bench picture clean
+
+demo: $(VENV)/.run
+	$(BIN)/python examples/bilingual_world.py
+
+test: lint
+	$(BIN)/pytest -q -n auto -m "not slow"
+
+test-all: lint
+	$(BIN)/pytest -q -n auto
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.em
+
+picture: $(VENV)/.dev
+	$(BIN)/python examples/picture.py docs/images/what-it-does.svg
+
+$(VENV)/bin/python:
+	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'jointplda needs Python 3.11 or later')"
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.run: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
+	touch $@
+
+$(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -1,0 +1,127 @@
+"""Speed of an EM iteration, as ratios within one run, on one thread.
+
+python -m benchmarks.em            everything (about three minutes)
+python -m benchmarks.em --quick    without the paper's formulas at 20,000 speakers
+"""
+
+import sys
+import time
+import tracemalloc
+
+import numpy as np
+from benchmarks.draw import draw_parameters, draw_statistics
+from tests import paper
+from threadpoolctl import threadpool_limits
+
+from jointplda.learn.crossing import cross
+from jointplda.learn.estep import e_step
+from jointplda.learn.mstep import NoiseModel, Prior, m_step
+from jointplda.learn.parameters import Parameters
+
+D, RY, RX, CHANNELS, PER_SPEAKER = 200, 100, 20, 10, 20
+RESULTS = []
+
+
+def report(text, value, limit, least=False):
+    good = value >= limit if least else value <= limit
+    RESULTS.append(good)
+    print(f"{'ok  ' if good else 'MISS'} {text:<78} {value:9.2f}  ({'>=' if least else '<='} {limit:g})", flush=True)
+
+
+def iteration(statistics, parameters):
+    """A function that runs one E and one M step."""
+    crossing = cross(statistics, parameters.ranks)
+    scatter, noise = crossing.scatter, NoiseModel(False, 1e-6 * statistics.scales)
+
+    def run():
+        moments, _ = e_step(crossing, parameters)
+        m_step(moments, parameters, scatter, crossing.shift, Prior(), noise)
+
+    return run
+
+
+def seconds(*calls, rounds=15):
+    """Median times of several calls, taken in turn so that a busy machine slows all of them alike."""
+    times = [[] for _ in calls]
+    for call in calls:
+        call()
+    for _ in range(rounds):
+        for call, mine in zip(calls, times):
+            began = time.perf_counter()
+            call()
+            mine.append(time.perf_counter() - began)
+    return [float(np.median(mine)) for mine in times]
+
+
+def counts_of(rng, n_speakers, spread):
+    return np.full(n_speakers, PER_SPEAKER) if not spread else rng.integers(10, 31, n_speakers)
+
+
+def growth(rng, parameters, spread):
+    """Iterations of PLDA and Joint PLDA at 2,000 speakers and at a hundred times as many."""
+    splda = Parameters(parameters.mean, parameters.loadings[:1], parameters.noise)
+    calls = []
+    for n_speakers in (2_000, 200_000):
+        statistics = draw_statistics(rng, parameters, counts_of(rng, n_speakers, spread), CHANNELS)
+        calls += [iteration(statistics.without_channels(), splda), iteration(statistics, parameters)]
+    square = rng.normal(size=(1000, 1000))
+    splda_small, joint_small, splda_large, joint_large, product = seconds(*calls, lambda: square @ square)
+    name = "10 to 30 samples a speaker" if spread else "20 samples a speaker"
+    print(f"\n{name}: SPLDA {1e3 * splda_small:.1f} ms, Joint PLDA {1e3 * joint_small:.1f} ms an iteration;")
+    print(f"with 100 times the speakers {1e3 * splda_large:.1f} and {1e3 * joint_large:.1f} ms; ", end="")
+    print(f"one 1000 x 1000 product {1e3 * product:.1f} ms")
+    report("SPLDA iteration over a 1000 x 1000 product", splda_small / product, 1.0)
+    report("Joint PLDA iteration over a 1000 x 1000 product", joint_small / product, 1.5)
+    report("SPLDA, 200,000 over 2,000 speakers", splda_large / splda_small, 1.25)
+    report("Joint PLDA, 200,000 over 2,000 speakers", joint_large / joint_small, 1.25)
+
+
+def against_the_paper(rng, parameters, n_speakers, limit):
+    """The paper's formulas as written: a loop over speakers, dense H, explicit inverses."""
+    V, U = parameters.loadings
+    s = np.repeat(np.arange(n_speakers), PER_SPEAKER)
+    c = rng.integers(0, CHANNELS, len(s))
+    X = (rng.normal(size=(n_speakers, RY)) @ V.T)[s] + (rng.normal(size=(CHANNELS, RX)) @ U.T)[c]
+    X += rng.normal(size=X.shape) @ np.linalg.cholesky(parameters.noise).T
+    from jointplda import Statistics
+
+    run = iteration(Statistics.from_samples(X, s, c), parameters)
+    data, precision = paper.Data(X, s, c, RX), np.linalg.inv(parameters.noise)
+    (ours,) = seconds(run)
+    began = time.perf_counter()
+    paper.em_step(data, V, U, precision)
+    theirs = time.perf_counter() - began
+    print(f"\n{n_speakers:,} speakers: the paper's formulas {theirs:.2f} s, here {1e3 * ours:.1f} ms an iteration")
+    report(f"times faster than the paper's formulas, {n_speakers:,} speakers", theirs / ours, limit, least=True)
+
+
+def memory(rng, parameters):
+    """Peak memory of arranging statistics and iterating, over arrays that must not exist."""
+    n_speakers = 20_000
+    statistics = draw_statistics(rng, parameters, counts_of(rng, n_speakers, True), CHANNELS)
+    tracemalloc.start()
+    iteration(statistics, parameters)()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    print(f"\nmemory, 20,000 speakers: {peak / 1e6:.0f} MB at the peak, beside the statistics")
+    report("peak over speakers x d x d", peak / (8.0 * n_speakers * D * D), 0.1)
+    report("peak over (speakers Rx) x (channels Rx)", peak / (8.0 * n_speakers * RX * CHANNELS * RX), 0.5)
+
+
+def main():
+    rng = np.random.default_rng(0)
+    parameters = draw_parameters(rng, D, RY, RX)
+    print(f"EM iteration: d {D}, Ry {RY}, Rx {RX}, {CHANNELS} channels, float64, one thread")
+    with threadpool_limits(1):
+        growth(rng, parameters, spread=False)
+        growth(rng, parameters, spread=True)
+        against_the_paper(rng, parameters, 2_000, 100)
+        if "--quick" not in sys.argv:
+            against_the_paper(rng, parameters, 20_000, 1000)
+        memory(rng, parameters)
+    print(f"\n{sum(RESULTS)} of {len(RESULTS)} within their limits")
+    return 0 if all(RESULTS) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
