@@ -16,6 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from designs import DESIGNS, channels_of, draw, world
 from jointplda import PLDA, DataWarning, JointPLDA, Statistics, make_pipeline
+from jointplda.learn import em
 from jointplda.preprocessing import LDA, PCA, Center, LengthNorm
 from oracle import DenseModel
 
@@ -141,7 +142,7 @@ def test_without_channels(data):
     assert np.array_equal(joint.V_, plain.V_)
     assert joint.U_.shape == (8, 0)
     assert joint.log_likelihood(X, s) == plain.log_likelihood(X, s)
-    with pytest.raises(ValueError, match="0 nuisance"):
+    with pytest.raises(ValueError, match=r"expected 0 nuisance"):
         joint.score(X, s, channels=c)
     with pytest.raises(ValueError, match="PLDA knows no channels"):
         plain.score(X, s, channels=c)
@@ -149,7 +150,7 @@ def test_without_channels(data):
 
 def test_a_single_channel_is_left_out(data):
     X, s, _ = data
-    with pytest.warns(DataWarning, match="one level only"):
+    with pytest.warns(DataWarning, match="no two levels"):
         model = JointPLDA(3).fit(X, s, channels=["en"] * len(X))
     assert model.channel_ranks_ == (0,)
     assert model.log_likelihood(X, s, channels=["en"] * len(X)) == PLDA(3).fit(X, s).log_likelihood(X, s)
@@ -231,6 +232,12 @@ def test_callback_sees_every_iteration(data, caplog):
     assert any("eliminated: speaker" in record.message for record in caplog.records)
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    """Interrupts of one test are not taken for the second of another."""
+    monkeypatch.setattr(em, "_interrupted", [float("-inf")])
+
+
 def test_an_interrupt_keeps_the_model_so_far(data):
     X, s, c = data
 
@@ -248,8 +255,6 @@ def test_an_interrupt_keeps_the_model_so_far(data):
 
 
 def test_an_interrupt_in_the_middle_of_an_iteration_keeps_the_last_whole_one(data, monkeypatch):
-    from jointplda.learn import em
-
     X, s, c = data
     calls, real = [], em.e_step
 
@@ -300,3 +305,33 @@ def test_clone_and_params(data):
     model = clone(JointPLDA(3, 2, noise_prior=0.1)).fit(X, s, channels=c)
     assert model.get_params()["noise_prior"] == 0.1
     assert repr(JointPLDA(3)) == "JointPLDA(speaker_rank=3)"
+
+
+def test_a_second_interrupt_stops_for_good(data):
+    X, s, c = data
+
+    def stop(iteration):
+        raise KeyboardInterrupt
+
+    model = JointPLDA(3, 2, callback=stop)
+    with pytest.warns(ConvergenceWarning, match="interrupted after 1"):
+        model.fit(X, s, channels=c)
+    before = model.V_
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, s, channels=c)
+    assert model.V_ is before
+
+
+def test_an_interrupted_start_is_said_even_if_another_was_better(data):
+    X, s, c = data
+    seen = []
+
+    def stop(iteration):
+        seen.append(iteration.iteration)
+        if seen.count(1) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        model = JointPLDA(3, 2, callback=stop, n_init=3, tol=1e-3).fit(X, s, channels=c)
+    assert not model.converged_
+    assert model.n_iter_ > 1

@@ -200,3 +200,19 @@ def test_feature_names_survive(tmp_path, data):
     model = JointPLDA(2, 2, tol=1e-3).fit(frame, s, channels=c)
     model.save(tmp_path / "m.safetensors")
     assert JointPLDA.load(tmp_path / "m.safetensors").feature_names_in_.tolist() == list(frame.columns)
+
+
+def test_folders_links_and_names(model, data, tmp_path):
+    X, s, c = data
+    for path in (tmp_path, ""):
+        with pytest.raises(FileError, match="expected the name of a file to write, got a folder"):
+            model.save(path)
+    with pytest.raises(FileError, match="expected a file, got a folder"):
+        JointPLDA.load(tmp_path)
+    (tmp_path / "link").symlink_to(tmp_path / "real.safetensors")
+    model.save(tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert JointPLDA.load(tmp_path / "real.safetensors").n_iter_ == model.n_iter_
+    pipe = Pipeline([("middle", Center()), ("backend", JointPLDA(2, 2, tol=1e-3))]).fit(X, s, c)
+    pipe.save(tmp_path / "pipe")
+    assert list(Pipeline.load(tmp_path / "pipe").named_steps) == ["middle", "backend"]

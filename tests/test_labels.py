@@ -1,5 +1,7 @@
 """Labels of any kind, and what counts as missing."""
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -29,6 +31,8 @@ NAN = float("nan")
         ([b"x", b"", b"y"], [0, -1, 1], [b"x", b"y"]),
         (np.array([["b"], ["a"]]), [1, 0], ["a", "b"]),
         ([], [], []),
+        (np.ma.array(["a", "b", "c"], mask=[0, 1, 0]), [0, -1, 1], ["a", "c"]),
+        (np.array(["2020-01-01", "NaT"], dtype="datetime64[D]"), [0, -1], [np.datetime64("2020-01-01")]),
     ],
 )
 def test_encode(labels, codes, levels):
@@ -42,7 +46,9 @@ def test_a_list_and_an_array_give_the_same_levels():
     assert encode(labels, what="y")[0].tolist() == encode(np.array(labels), what="y")[0].tolist()
 
 
-@pytest.mark.parametrize("value", [None, NAN, np.float32("nan"), "", b"", pd.NA, pd.NaT])
+@pytest.mark.parametrize(
+    "value", [None, NAN, np.float32("nan"), "", b"", pd.NA, pd.NaT, np.datetime64("NaT"), Decimal("nan"), np.ma.masked]
+)
 def test_missing(value):
     assert is_missing(value)
 
@@ -55,8 +61,11 @@ def test_not_missing(value):
 @pytest.mark.parametrize(
     "labels, message",
     [
-        ("abc", "one label per sample, got str"),
-        (7, "one label per sample, got int"),
+        ("abc", "got str 'abc'"),
+        (7, "got int 7"),
+        ({"a": 1}, "got dict"),
+        ({1, 2}, "got set"),
+        ((x for x in "ab"), "got generator"),
         ([["a"], ["b"]], "hashable"),
         (np.zeros((2, 2)), r"shape \(2, 2\)"),
     ],
@@ -67,10 +76,34 @@ def test_bad_labels(labels, message):
 
 
 def test_conditions():
-    assert conditions(["a", "b"])[1] == ("channel",)
-    assert conditions(np.array([["a", "x"], ["b", "y"]]))[1] == ("channel0", "channel1")
-    columns, _ = conditions([["a", None], ["b", NAN]])
+    assert conditions(["a", "b"]).names == ("channel",)
+    assert conditions(np.array([["a", "x"], ["b", "y"]])).names == ("channel0", "channel1")
+    columns = conditions([["a", None], ["b", NAN]]).values
     assert [encode(c, what="c")[0].tolist() for c in columns] == [[0, 1], [-1, -1]]
-    assert len(conditions([("a", 1), ("b", 2)])[0]) == 1
-    with pytest.raises(InputError, match="ragged"):
-        conditions([["a"], ["a", "b"]])
+    assert len(conditions([("a", 1), ("b", 2)]).values) == 1
+    for ragged in ([["a"], ["a", "b"]], [["a", "b"], None], [["a", "b"], "ab"]):
+        with pytest.raises(InputError, match="ragged"):
+            conditions(ragged)
+
+
+def test_other_frames():
+    class Frame:
+        """Columns by name, as polars has them."""
+
+        columns = ("u", "v")
+
+        def __getitem__(self, name):
+            return ["a", "b"] if name == "u" else ["x", None]
+
+    given = conditions(Frame())
+    assert given.names == ("u", "v")
+    assert given.values[1] == ["x", None]
+
+
+def test_conditions_are_matched_by_name():
+    given = conditions(pd.DataFrame({"room": [1, 2], "language": [3, 4]}))
+    assert given.ordered(("language", "room")).values[0].tolist() == [3, 4]
+    assert given.ordered(("channel0", "channel1")).values[0].tolist() == [1, 2]
+    assert conditions(np.array([[1, 2]])).ordered(("language", "room")).values[0].tolist() == [1]
+    with pytest.raises(InputError, match=r"expected the condition\(s\) \(language, mic\), got \(room, language\)"):
+        given.ordered(("language", "mic"))

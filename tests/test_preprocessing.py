@@ -6,7 +6,7 @@ from sklearn.decomposition import PCA as SklearnPCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from designs import relative, world
-from jointplda import InputError
+from jointplda import DataWarning, InputError
 from jointplda.preprocessing import LDA, PCA, Center, LengthNorm
 
 
@@ -52,9 +52,9 @@ def test_length_norm():
 @pytest.mark.parametrize(
     "step, labels, message",
     [
-        (PCA(7), None, "n_components=7 must be from 1 to 6"),
-        (PCA(0), None, "n_components=0 must be from 1 to 6"),
-        (LDA(7), "s", "n_components=7 must be from 1 to 6 with 20 speakers"),
+        (PCA(7), None, "n_components must be a whole number from 1 to 6, got 7"),
+        (PCA(2.5), None, "n_components must be a whole number from 1 to 6"),
+        (LDA(7), "s", "n_components must be a whole number from 1 to 6, got 7"),
         (LDA(), None, "requires y to be passed"),
         (LDA(), [1, 2], "expected 200 speaker labels"),
         (LDA(), [0] * 200, r"2 or more speakers with several samples each, got 1"),
@@ -66,3 +66,21 @@ def test_bad_settings(data, step, labels, message):
     X, s = data
     with pytest.raises(InputError, match=message):
         step.fit(X, s if isinstance(labels, str) else labels)
+
+
+def test_length_norm_of_extreme_numbers():
+    X = np.array([[3.0, 4.0]])
+    for scale in (1e300, 1e-300):
+        assert LengthNorm().fit_transform(X * scale) == pytest.approx(np.array([[0.6, 0.8]]))
+
+
+def test_lda_without_anything_to_find(data):
+    X, s = data
+    with pytest.raises(InputError, match="do not differ in any direction"):
+        LDA(3).fit(np.ones_like(X), s)
+    with pytest.raises(InputError, match="raise shrinkage"):
+        LDA(3, shrinkage=0.0).fit(np.column_stack([X, X]), s)
+    flat = np.zeros_like(X)
+    flat[:, :2] = X[:, :2]
+    with pytest.warns(DataWarning, match="only 2 directions"):
+        assert LDA(4).fit(flat, s).transform(flat).shape[1] == 2

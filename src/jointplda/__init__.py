@@ -12,7 +12,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jointplda.errors import DataWarning, FileError, InputError, JointPLDAError, TooLargeError
+    from jointplda.errors import DataWarning, FileError, InputError, InputTypeError, JointPLDAError, TooLargeError
     from jointplda.estimators.joint import JointPLDA
     from jointplda.estimators.plain import PLDA
     from jointplda.learn.em import Iteration
@@ -26,6 +26,7 @@ _HOME = {
     "DataWarning": "errors",
     "FileError": "errors",
     "InputError": "errors",
+    "InputTypeError": "errors",
     "Iteration": "learn.em",
     "JointPLDA": "estimators.joint",
     "JointPLDAError": "errors",
@@ -43,6 +44,7 @@ __all__ = [
     "DataWarning",
     "FileError",
     "InputError",
+    "InputTypeError",
     "Iteration",
     "JointPLDA",
     "JointPLDAError",

@@ -25,11 +25,9 @@ def write_tensors(
 
     Arrays are made C-ordered first: safetensors stores others wrongly without a word.
     """
-    target = Path(path)
+    target = _checked_target(path)
     ordered = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
     text = json.dumps({"kind": kind, "version": version, **metadata}, sort_keys=True, allow_nan=True)
-    if not target.parent.is_dir():
-        raise FileError(f"{target}: the folder {target.parent} does not exist; create it first.")
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     os.close(handle)
     try:
@@ -45,9 +43,23 @@ def write_tensors(
         raise
 
 
+def _checked_target(path: str | PathLike[str]) -> Path:
+    """Where to write: behind a link, the file it leads to."""
+    target = Path(os.path.realpath(path))
+    if not str(path) or target.is_dir():
+        raise FileError(f"{str(path)!r}: expected the name of a file to write, got a folder.")
+    if not target.parent.is_dir():
+        raise FileError(f"{target}: the folder {target.parent} does not exist; create it first.")
+    if target.exists() and not os.access(target, os.W_OK):
+        raise FileError(f"{target}: this file may not be written.")
+    return target
+
+
 def read_tensors(path: str | PathLike[str], kind: str, version: int) -> tuple[dict[str, AnyArray], dict[str, Any]]:
     """Read what ``write_tensors`` wrote, or say clearly why not."""
     target = Path(path)
+    if target.is_dir():
+        raise FileError(f"{target}: expected a file, got a folder.")
     if not target.is_file():
         raise FileError(f"{target}: no such file.")
     try:

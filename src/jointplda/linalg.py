@@ -47,17 +47,34 @@ def inverse(A: Array) -> tuple[Array, float]:
 def inverse_from_factor(factor: Array) -> Array:
     """Inverse of A from its lower Cholesky factor; exactly symmetric, in C order."""
     result, _ = lapack.dpotri(factor.T, lower=0)
-    upper = np.triu(result)
-    return np.ascontiguousarray(upper + np.triu(upper, 1).T)
+    return _mirrored(result.T)
+
+
+def solve_and_invert(A: Array, B: Array) -> tuple[Array, float]:
+    """Return A^-1 B and log |A|, and put A^-1 in the place of A (C-ordered): no second matrix of that size."""
+    upper, info = lapack.dpotrf(A.T, lower=0, clean=0, overwrite_a=1)
+    if info != 0:
+        raise np.linalg.LinAlgError("the matrix is not positive definite")
+    log_det = 2.0 * float(np.sum(np.log(np.diagonal(upper))))
+    solved, _ = lapack.dpotrs(upper, B, lower=0)
+    result, _ = lapack.dpotri(upper, lower=0, overwrite_c=1)
+    if not np.shares_memory(result, A):
+        A[...] = result.T
+    _mirrored(A)
+    return np.ascontiguousarray(solved), log_det
+
+
+def _mirrored(A: Array, step: int = 256) -> Array:
+    """Copy the lower triangle of A onto the upper one, in place and in blocks."""
+    for start in range(0, len(A), step):
+        block = slice(start, start + step)
+        square = A[block, block]
+        square[...] = np.tril(square) + np.tril(square, -1).T
+        A[block, start + step :] = A[start + step :, block].T
+    return A
 
 
 def solve(A: Array, B: Array) -> Array:
     """Return A^-1 B for symmetric positive definite A."""
     result: Array = cho_solve((cholesky(A), True), B, check_finite=False)
-    return result
-
-
-def solve_factored(factor: Array, B: Array) -> Array:
-    """Return A^-1 B from the lower Cholesky factor of A."""
-    result: Array = cho_solve((factor, True), B, check_finite=False)
     return result

@@ -19,11 +19,12 @@ LIBRARIES = ("jointplda", "numpy", "scipy", "scikit-learn")
 
 @dataclass(frozen=True)
 class StoredModel:
-    """A fitted model as a file holds it: class name, constructor settings, fitted attributes."""
+    """A fitted model as a file holds it: class name, settings, fitted attributes, name in a pipeline (or "")."""
 
     name: str
     settings: dict[str, Any]
     attributes: dict[str, Any]
+    step: str = ""
 
 
 @dataclass(frozen=True)
@@ -48,16 +49,20 @@ def describe_model(model: Any) -> StoredModel:
     return StoredModel(type(model).__name__, settings, attributes)
 
 
-def write(path: str | PathLike[str], model: StoredModel, steps: Sequence[StoredStep]) -> None:
-    """Write a model and the steps before it; the file is whole or not there."""
+def write(path: str | PathLike[str], model: StoredModel, steps: Sequence[StoredStep], step: str = "") -> None:
+    """Write a model and the steps before it; the file is whole or not there.
+
+    ``step`` is the name of the model in its pipeline.
+    """
+    _check(path, model.attributes)
     tensors = {f"model.{name.rstrip('_')}": model.attributes[name] for name in TENSORS}
-    for i, step in enumerate(steps):
-        tensors |= {
-            f"step.{i}.{name}": value for name, value in step.attributes.items() if isinstance(value, np.ndarray)
-        }
+    for i, one in enumerate(steps):
+        arrays = {name: value for name, value in one.attributes.items() if isinstance(value, np.ndarray)}
+        tensors |= {f"step.{i}.{name}": value for name, value in arrays.items()}
     metadata = {
         "model": {
             "class": model.name,
+            "step": step,
             "settings": model.settings,
             "attributes": {k: _plain(v) for k, v in model.attributes.items() if k not in TENSORS},
         },
@@ -70,13 +75,13 @@ def write(path: str | PathLike[str], model: StoredModel, steps: Sequence[StoredS
         "versions": {name: version(name) for name in LIBRARIES},
         "steps": [
             {
-                "step": step.step,
-                "class": step.name,
-                "settings": {k: _plain(v) for k, v in step.settings.items()},
-                "attributes": {k: _plain(v) for k, v in step.attributes.items() if not isinstance(v, np.ndarray)},
-                "tensors": [k for k, v in step.attributes.items() if isinstance(v, np.ndarray)],
+                "step": one.step,
+                "class": one.name,
+                "settings": {k: _plain(v) for k, v in one.settings.items()},
+                "attributes": {k: _plain(v) for k, v in one.attributes.items() if not isinstance(v, np.ndarray)},
+                "tensors": [k for k, v in one.attributes.items() if isinstance(v, np.ndarray)],
             }
-            for step in steps
+            for one in steps
         ],
     }
     write_tensors(path, KIND, VERSION, tensors, metadata)
@@ -100,7 +105,7 @@ def read(path: str | PathLike[str]) -> tuple[StoredModel, list[StoredStep]]:
             )
             for i, step in enumerate(metadata["steps"])
         ]
-        model = StoredModel(stored["class"], stored["settings"], attributes)
+        model = StoredModel(stored["class"], stored["settings"], attributes, stored["step"])
     except (KeyError, TypeError, AttributeError) as error:
         raise FileError(f"{path}: a jointplda model file that lacks some of its content ({error}).") from None
     _check(path, model.attributes)

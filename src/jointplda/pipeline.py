@@ -36,7 +36,7 @@ class Pipeline(_SklearnPipeline):  # type: ignore[misc]
     ['center', 'lengthnorm', 'pca', 'jointplda']
     """
 
-    def fit(self, X: Any, y: Any = None, *, channels: Any = None, **params: Any) -> Self:
+    def fit(self, X: Any, y: Any = None, channels: Any = None, **params: Any) -> Self:
         """Fit every step; ``channels`` is for the model."""
         super().fit(X, y, **self._with_channels(channels, params))
         return self
@@ -71,7 +71,7 @@ class Pipeline(_SklearnPipeline):  # type: ignore[misc]
             attributes = {key: value for key, value in vars(step).items() if key.endswith("_")}
             attributes.pop("feature_names_in_", None)
             steps.append(model_file.StoredStep(name, type(step).__name__, step.get_params(deep=False), attributes))
-        model_file.write(path, model_file.describe_model(model), steps)
+        model_file.write(path, model_file.describe_model(model), steps, self.steps[-1][0])
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
@@ -81,7 +81,7 @@ class Pipeline(_SklearnPipeline):  # type: ignore[misc]
         if stored.name not in MODELS:
             raise FileError(f"{path}: holds a {stored.name}, which this release does not know.")
         model = MODELS[stored.name]._from_stored(stored, path)
-        return cls([*steps, (stored.name.lower(), model)])
+        return cls([*steps, (stored.step or stored.name.lower(), model)])
 
     def _model(self) -> Any:
         model = self.steps[-1][1]

@@ -12,8 +12,9 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from jointplda.data.labels import MISSING, encode
-from jointplda.errors import InputError
+from jointplda.errors import InputError, warn
 from jointplda.linalg import Array
+from jointplda.settings import check_choice, check_number
 
 
 class _Affine(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -70,13 +71,11 @@ class PCA(_Affine):
         """Find the components of X (n, d)."""
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         limit = min(X.shape)
-        if self.n_components is not None and not 1 <= self.n_components <= limit:
-            raise InputError(
-                f"PCA: n_components={self.n_components} must be from 1 to {limit} with {X.shape[0]} samples "
-                f"of dimension {X.shape[1]}."
-            )
+        size = None
+        if self.n_components is not None:
+            size = int(check_number("n_components", self.n_components, 1, limit, whole=True))
         solver = "covariance_eigh" if X.shape[0] >= X.shape[1] else "full"
-        found = _SklearnPCA(self.n_components, svd_solver=solver).fit(X)
+        found = _SklearnPCA(size, svd_solver=solver).fit(X)
         matrix, variances = found.components_.T, found.explained_variance_
         if self.whiten:
             matrix = matrix / np.sqrt(np.maximum(variances, 1e-12 * variances[0] or 1.0))
@@ -118,17 +117,22 @@ class LDA(_Affine):
             raise InputError(
                 f"LDA: expected 2 or more speakers with several samples each, got {len(levels)} speaker(s)."
             )
-        if self.n_components is not None and not 1 <= self.n_components <= limit:
-            raise InputError(
-                f"LDA: n_components={self.n_components} must be from 1 to {limit} with {len(levels)} speakers "
-                f"and dimension {X.shape[1]}."
-            )
+        size = limit
+        if self.n_components is not None:
+            size = int(check_number("n_components", self.n_components, 1, limit, whole=True))
+        if not np.ptp(X, axis=0).any():
+            raise InputError("LDA: the speakers do not differ in any direction: the samples are all the same.")
         solver = "svd" if self.shrinkage is None else "eigen"
-        found = LinearDiscriminantAnalysis(
-            solver=solver, shrinkage=self.shrinkage, n_components=self.n_components or limit
-        ).fit(X, codes)
+        try:
+            found = LinearDiscriminantAnalysis(solver=solver, shrinkage=self.shrinkage, n_components=size).fit(X, codes)
+        except np.linalg.LinAlgError:
+            raise InputError(
+                "LDA: the samples do not vary enough within speakers; raise shrinkage, or use PCA before."
+            ) from None
         self.offset_ = X.mean(axis=0)
-        self.matrix_ = np.ascontiguousarray(found.scalings_[:, : self.n_components or limit])
+        self.matrix_ = np.ascontiguousarray(found.scalings_[:, :size])
+        if self.matrix_.shape[1] < size:
+            warn(f"LDA found only {self.matrix_.shape[1]} directions that separate speakers, not {size}.")
         return self
 
 
@@ -146,8 +150,7 @@ class LengthNorm(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Nothing to learn; checks X (n, d)."""
-        if self.scale not in ("unit", "dimension"):
-            raise InputError(f'LengthNorm: scale must be "unit" or "dimension", got {self.scale!r}.')
+        check_choice("scale", self.scale, ("unit", "dimension"))
         validate_data(self, X, dtype=np.float64)
         return self
 
@@ -158,9 +161,11 @@ class LengthNorm(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Scale X (n, d)."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        lengths = np.linalg.norm(X, axis=1, keepdims=True)
+        largest = np.abs(X).max(axis=1, keepdims=True)
+        shrunk = X / np.where(largest > 0, largest, 1.0)
+        lengths = np.linalg.norm(shrunk, axis=1, keepdims=True)
         target = 1.0 if self.scale == "unit" else np.sqrt(X.shape[1])
-        scaled: Array = X * (target / np.where(lengths > 0, lengths, 1.0))
+        scaled: Array = shrunk * (target / np.where(lengths > 0, lengths, 1.0))
         return scaled
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:

@@ -9,10 +9,18 @@ from jointplda.errors import InputError
 from jointplda.linalg import AnyArray, Array, IntArray
 
 CHUNK_ROWS = 16384
+LARGEST = 1e100
+
+
+def check_not_masked(X: Any, what: str = "X") -> None:
+    """Refuse masked numbers, whose values other functions would take as they are."""
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        raise InputError(f"{what}: expected every number, got masked ones; fill or remove these samples.")
 
 
 def as_matrix(X: Any, *, what: str = "X") -> AnyArray:
     """Return ``X`` as a real 2-D array without copying what needs no copy (a memmap stays one)."""
+    check_not_masked(X, what)
     if hasattr(X, "toarray"):
         raise InputError(f"{what}: expected a dense array, got a sparse one; call .toarray() first.")
     try:
@@ -46,4 +54,7 @@ def chunks(matrix: AnyArray, rows: IntArray | None = None) -> Iterator[tuple[sli
                 f"X: expected finite numbers, got NaN or infinity in row(s) {names}"
                 f"{' and more' if (~finite).sum() > 5 else ''}; remove or repair these samples."
             )
+        largest = float(np.abs(values).max())
+        if largest > LARGEST:
+            raise InputError(f"X: numbers up to {largest:.1g} are too large to square; scale the embeddings down.")
         yield piece, values

@@ -1,6 +1,7 @@
 """Labels of any hashable kind as integer codes; missing labels as -1."""
 
 from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,12 @@ MISSING = -1
 
 
 def is_missing(label: Any) -> bool:
-    """True of None, NaN, pandas' NA and NaT, and the empty string."""
-    if label is None or (isinstance(label, (str, bytes)) and len(label) == 0):
+    """True of None, the empty string, whatever is not equal to itself (NaN, NaT), pandas' NA and masked values."""
+    if label is None or label is np.ma.masked or (isinstance(label, (str, bytes)) and len(label) == 0):
         return True
-    if isinstance(label, (float, np.floating)):
-        return bool(label != label)
-    return type(label).__name__ in ("NAType", "NaTType")
+    if type(label).__name__ in ("NAType", "NaTType"):
+        return True
+    return not isinstance(label, (str, bytes, int, tuple)) and bool(label != label)
 
 
 def encode(labels: Any, *, what: str) -> tuple[IntArray, list[Hashable]]:
@@ -42,31 +43,76 @@ def encode(labels: Any, *, what: str) -> tuple[IntArray, list[Hashable]]:
     if column.dtype.kind in "iubfUS":
         values, codes = np.unique(column, return_inverse=True)
         return _without_missing(codes.reshape(-1).astype(np.int64), values.tolist())
-    return _encode_objects(column.tolist(), what)
+    return _encode_objects(list(column), what)
 
 
-def conditions(channels: Any) -> tuple[list[Any], tuple[str, ...]]:
+@dataclass(frozen=True)
+class Columns:
+    """One column of labels per nuisance condition, with their names."""
+
+    names: tuple[str, ...]
+    values: tuple[Any, ...]
+
+    def ordered(self, expected: tuple[str, ...]) -> "Columns":
+        """The expected conditions: by name where both have names, else by position."""
+        order = match_conditions(expected, self.names)
+        return Columns(expected, tuple(self.values[i] for i in order))
+
+
+def conditions(channels: Any) -> Columns:
     """Split ``channels`` into one column of labels per nuisance condition.
 
     One column is a sequence of labels; several are a DataFrame, a 2-D array, or a list of lists
-    (a list of tuples is one column of labels that happen to be tuples).
+    (a list of tuples is one column of labels that happen to be tuples). Columns without a name of their own
+    are called "channel", or "channel0", "channel1", ...
     """
-    if hasattr(channels, "columns") and hasattr(channels, "iloc"):
+    if isinstance(channels, Columns):
+        return channels
+    if hasattr(channels, "columns") and not isinstance(channels, np.ndarray):
         names = tuple(str(name) for name in channels.columns)
-        return [channels.iloc[:, i] for i in range(len(names))], names
+        if hasattr(channels, "iloc"):
+            return Columns(names, tuple(channels.iloc[:, i] for i in range(len(names))))
+        return Columns(names, tuple(channels[name] for name in channels.columns))
     table: Any = channels
     if isinstance(channels, (list, tuple)) and len(channels) and isinstance(channels[0], (list, np.ndarray)):
-        if len({len(row) for row in channels}) != 1:
-            raise InputError("channels: expected rows of equal length, one value per condition, got ragged rows.")
         table = _objects_2d(channels)
-    if getattr(table, "ndim", 1) == 2:
+    elif hasattr(channels, "__array__") and not isinstance(channels, np.ndarray) and not hasattr(channels, "name"):
+        table = np.asarray(channels)
+    if getattr(table, "ndim", 1) == 2 and hasattr(table, "__getitem__"):
         n_columns = np.shape(table)[1]
         names = ("channel",) if n_columns == 1 else tuple(f"channel{i}" for i in range(n_columns))
-        return [table[:, i] for i in range(n_columns)], names
-    return [table], (str(getattr(table, "name", None) or "channel"),)
+        return Columns(names, tuple(table[:, i] for i in range(n_columns)))
+    return Columns((str(getattr(table, "name", None) or "channel"),), (table,))
 
 
-def _objects_2d(rows: Sequence[Sequence[Any]]) -> AnyArray:
+def match_conditions(expected: tuple[str, ...], given: tuple[str, ...]) -> list[int]:
+    """Positions in ``given`` of the expected conditions: by name where both have names, else by position."""
+    if len(expected) != len(given):
+        raise InputError(
+            f"channels: expected {len(expected)} nuisance condition(s) {_listed(expected)}, got {len(given)} column(s) "
+            f"{_listed(given)}."
+        )
+    if given == expected or _unnamed(given) or _unnamed(expected):
+        return list(range(len(given)))
+    if len(set(given)) == len(given) and set(given) == set(expected):
+        return [given.index(name) for name in expected]
+    raise InputError(
+        f"channels: expected the condition(s) {_listed(expected)}, got {_listed(given)}; rename the columns, or give "
+        "them without names in the order of training."
+    )
+
+
+def _unnamed(names: tuple[str, ...]) -> bool:
+    return names == ("channel",) or names == tuple(f"channel{i}" for i in range(len(names)))
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return f"({', '.join(names)})"
+
+
+def _objects_2d(rows: Sequence[Any]) -> AnyArray:
+    if not all(isinstance(row, (list, np.ndarray)) and len(row) == len(rows[0]) for row in rows):
+        raise InputError("channels: expected rows of equal length, one value per condition, got ragged rows.")
     table = np.empty((len(rows), len(rows[0])), dtype=object)
     for i, row in enumerate(rows):
         for j, value in enumerate(row):
@@ -75,18 +121,19 @@ def _objects_2d(rows: Sequence[Sequence[Any]]) -> AnyArray:
 
 
 def _one_column(labels: Any, what: str) -> AnyArray:
-    if isinstance(labels, (str, bytes)) or not (hasattr(labels, "__len__") or hasattr(labels, "__array__")):
-        raise InputError(f"{what}: expected one label per sample, got {type(labels).__name__} {labels!r:.50}.")
     if isinstance(labels, (list, tuple)):
         objects = np.empty(len(labels), dtype=object)
         for i, label in enumerate(labels):
             objects[i] = label
         return objects
+    if isinstance(labels, np.ma.MaskedArray):
+        return _one_column(labels.tolist(), what)
     column: AnyArray = np.asarray(labels)
     if column.ndim == 2 and column.shape[1] == 1:
         column = column[:, 0]
     if column.ndim != 1:
-        raise InputError(f"{what}: expected one label per sample, got an array of shape {column.shape}.")
+        got = f"an array of shape {column.shape}" if column.ndim else f"{type(labels).__name__} {labels!r:.50}"
+        raise InputError(f"{what}: expected one label per sample (a list, an array or a Series), got {got}.")
     return column
 
 

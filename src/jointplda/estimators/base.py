@@ -1,7 +1,7 @@
 """What all models of the family share, as scikit-learn estimators."""
 
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from os import PathLike
 from typing import Any, Self
@@ -12,17 +12,19 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from jointplda import model_file
-from jointplda.data.labels import MISSING
-from jointplda.errors import DataWarning, InputError
-from jointplda.estimators.checks import canonical, check_number, check_parameter_shapes, finite, generator
+from jointplda.data import embeddings
+from jointplda.data.labels import MISSING, conditions
+from jointplda.errors import InputError, InputTypeError, warn
+from jointplda.estimators.checks import canonical, check_parameter_shapes, finite, generator
 from jointplda.learn.crossing import cross
 from jointplda.learn.em import Iteration
 from jointplda.learn.estep import solve
-from jointplda.learn.fit import Result, Settings, fit, supported_rank, warn_of_floor
+from jointplda.learn.fit import Result, Settings, fit, supported_rank, warn_of_floor, warn_of_labels
 from jointplda.learn.parameters import Parameters
 from jointplda.learn.posterior import Posterior, posterior
 from jointplda.learn.statistics import Statistics, encode_all
 from jointplda.linalg import Array, cholesky, inverse, symmetric
+from jointplda.settings import check_choice, check_number
 
 
 class Model(BaseEstimator):  # type: ignore[misc]
@@ -50,6 +52,7 @@ class Model(BaseEstimator):  # type: ignore[misc]
     warm_start: bool
     callback: Callable[[Iteration], object] | None
     random_state: Any
+    training_: dict[str, Any]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -111,9 +114,21 @@ class Model(BaseEstimator):  # type: ignore[misc]
         """Fit to sufficient statistics: the same fit as ``fit`` on the samples they were made of."""
         if not isinstance(statistics, Statistics):
             raise InputError(f"Expected jointplda.Statistics, got {type(statistics).__name__}.")
-        self.n_features_in_ = statistics.n_features
-        self.__dict__.pop("feature_names_in_", None)
-        return self._fit(statistics)
+        with self._unchanged_by_errors():
+            self.n_features_in_ = statistics.n_features
+            self.__dict__.pop("feature_names_in_", None)
+            return self._fit(statistics)
+
+    @contextmanager
+    def _unchanged_by_errors(self) -> Iterator[None]:
+        """A fit that fails leaves the model as it was."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to a safetensors file, whole or not at all."""
@@ -178,7 +193,7 @@ class Model(BaseEstimator):  # type: ignore[misc]
     def sample(self, y: Any, channels: Any = None, random_state: Any = None) -> Array:
         """Draw embeddings (n, d) for given labels; equal labels share their latents."""
         check_is_fitted(self)
-        n = len(y) if hasattr(y, "__len__") else 0
+        n = len(y) if np.ndim(y) or isinstance(y, (list, tuple)) else 0
         codes, labels, _ = encode_all(y, self._check_channels(channels, n), n)
         rng, parameters = generator(random_state), self.parameters_
         X = parameters.mean + rng.standard_normal((n, len(self.mean_))) @ cholesky(parameters.noise).T
@@ -188,21 +203,30 @@ class Model(BaseEstimator):  # type: ignore[misc]
             X += rng.standard_normal((len(labels[k]) + int(alone.sum()), W.shape[1]))[index] @ W.T
         return X
 
-    def _check_samples(self, X: Any) -> Any:
-        check_is_fitted(self)
-        return validate_data(self, X, dtype="numeric", reset=False)
+    def _check_samples(self, X: Any, reset: bool = False) -> Any:
+        """X as an array of the right dimension; NaN and infinity are found when it is read."""
+        if not reset:
+            check_is_fitted(self)
+        embeddings.check_not_masked(X)
+        least = 2 if reset else 1
+        try:
+            return validate_data(
+                self, X, dtype="numeric", reset=reset, ensure_all_finite=False, ensure_min_samples=least
+            )
+        except ValueError as error:
+            raise InputError(f"X: {error}") from None
+        except TypeError as error:
+            raise InputTypeError(f"X: {error}") from None
 
     def _check_channels(self, channels: Any, n: int) -> Any:
-        """Channels as the fitted model needs them: one column per condition."""
+        """Channels as the fitted model needs them: one column per condition, in the order of training."""
         wanted = len(self.channel_ranks_)
         if channels is None:
             return np.full((n, wanted), None, dtype=object) if wanted else None
-        _, _, names = encode_all([0] * n, channels, n)
-        if len(names) != wanted:
-            raise InputError(
-                f"channels: this model has {wanted} nuisance condition(s), got {len(names)} column(s) of labels."
-            )
-        return channels
+        expected = [f"channel{i}" for i in range(wanted)]
+        if hasattr(self, "training_"):
+            expected = self.training_["conditions"]
+        return conditions(channels).ordered(tuple(expected))
 
     def _log_likelihood(self, statistics: Statistics) -> float:
         active, kept = self.parameters_.active()
@@ -212,11 +236,12 @@ class Model(BaseEstimator):  # type: ignore[misc]
         check_number("max_iter", self.max_iter, 1, whole=True)
         check_number("n_init", self.n_init, 1, whole=True)
         check_number("tol", self.tol, 0.0)
-        check_number("noise_prior", self.noise_prior, 0.0)
-        check_number("speaker_prior", self.speaker_prior, 0.0)
-        check_number("noise_floor", self.noise_floor, 0.0)
-        if self.init not in ("moments", "random"):
-            raise InputError(f'init must be "moments" or "random", got {self.init!r}.')
+        check_number("noise_prior", self.noise_prior, 0.0, 1e9)
+        check_number("speaker_prior", self.speaker_prior, 0.0, 1e9)
+        check_number("noise_floor", self.noise_floor, 0.0, 1.0)
+        check_choice("init", self.init, ("moments", "random"))
+        if self.callback is not None and not callable(self.callback):
+            raise InputError(f"callback must be a function of one argument, got {self.callback!r:.60}.")
         return Settings(
             diagonal=diagonal,
             max_iter=int(self.max_iter),
@@ -240,11 +265,7 @@ class Model(BaseEstimator):  # type: ignore[misc]
                 f"scaled identity, so V must have full rank. Set speaker_rank=None (here {d}), or speaker_prior=0."
             )
         if rank > supported and not self.speaker_prior:
-            warnings.warn(
-                f"speaker_rank={rank} is more than {statistics.n_speakers} speakers support ({supported}).",
-                DataWarning,
-                stacklevel=5,
-            )
+            warn(f"speaker_rank={rank} is more than {statistics.n_speakers} speakers support ({supported}).")
         return rank
 
     def _run(self, statistics: Statistics, ranks: tuple[int, ...], settings: Settings) -> Self:
@@ -253,7 +274,9 @@ class Model(BaseEstimator):  # type: ignore[misc]
         active = tuple(rank for rank in ranks if rank)
         result = fit(used, active, settings, generator(self.random_state), self._warm(ranks))
         self._set_result(result, statistics, ranks)
-        self._warn(result, used)
+        warn_of_labels(used)
+        warn_of_floor(result, used, settings.noise_floor)
+        self._warn(result)
         return self
 
     def _warm(self, ranks: tuple[int, ...]) -> Parameters | None:
@@ -279,38 +302,34 @@ class Model(BaseEstimator):  # type: ignore[misc]
             "channels": list(statistics.n_channels),
             "conditions": list(statistics.conditions),
         }
-        self._set_trace(result.fit.log_likelihoods, result.fit.converged)
+        self._set_trace(result.fit.log_likelihoods, result.fit.converged and not result.interrupted)
 
     def _set_trace(self, log_likelihoods: Sequence[float], converged: bool) -> None:
         self.log_likelihoods_ = np.array(log_likelihoods, dtype=np.float64)
         self.n_iter_ = len(log_likelihoods)
         self.converged_ = converged
 
-    def _warn(self, result: Result, statistics: Statistics) -> None:
-        warn_of_floor(result, statistics)
-        if result.fit.interrupted:
-            warnings.warn(
-                f"EM was interrupted after {self.n_iter_} iteration(s); the model so far is kept.",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
+    def _warn(self, result: Result) -> None:
+        if result.interrupted:
+            warn(f"EM was interrupted after {self.n_iter_} iteration(s); the model so far is kept.", ConvergenceWarning)
         elif not result.fit.converged:
             trace = (result.fit.start, *result.fit.log_likelihoods)
-            warnings.warn(
+            warn(
                 f"EM did not converge in {self.n_iter_} iterations: the last one still gained "
                 f"{trace[-1] - trace[-2]:.2g} nats per sample (tol={self.tol:g}). Raise max_iter or tol; "
                 "with warm_start=True another fit goes on from here.",
                 ConvergenceWarning,
-                stacklevel=5,
             )
 
-    def _statistics(self, X: Any, y: Any, channels: Any) -> Statistics:
-        matrix = validate_data(self, X, dtype="numeric", ensure_min_samples=2)
-        if y is None:
-            raise InputError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None; give every sample's speaker."
-            )
-        return Statistics.from_samples(matrix, y, channels)
+    def _fit_samples(self, X: Any, y: Any, channels: Any) -> Self:
+        with self._unchanged_by_errors():
+            matrix = self._check_samples(X, reset=True)
+            if y is None:
+                raise InputError(
+                    f"{type(self).__name__} requires y to be passed, but the target y is None; "
+                    "give every sample's speaker."
+                )
+            return self._fit(Statistics.from_samples(matrix, y, channels))
 
     def _fit(self, statistics: Statistics) -> Self:
         raise NotImplementedError

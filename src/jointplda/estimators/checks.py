@@ -1,7 +1,5 @@
 """Settings and parameters as users give them: checked, each with one clear error."""
 
-import numbers
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -28,17 +26,6 @@ def generator(random_state: Any) -> np.random.Generator:
         raise InputError(f"random_state: expected an integer, a Generator or a RandomState: {error}.") from None
 
 
-def check_number(name: str, value: Any, least: float, most: float = np.inf, *, whole: bool = False) -> float:
-    """The value, if it is a number in the range, or one clear error."""
-    kind = numbers.Integral if whole else numbers.Real
-    if isinstance(value, bool) or not isinstance(value, kind) or not least <= float(value) <= most:
-        range_text = f"at least {least:g}" if most == np.inf else f"from {least:g} to {most:g}"
-        what = "a whole number" if whole else "a number"
-        hint = " (the dimension of the embeddings)" if name.endswith("_rank") and most != np.inf else ""
-        raise InputError(f"{name} must be {what} {range_text}{hint}, got {value!r}.")
-    return float(value)
-
-
 def finite(values: Any, name: str) -> Array:
     """The values as a float64 array without NaN or infinity."""
     try:
@@ -50,9 +37,7 @@ def finite(values: Any, name: str) -> Array:
     return array
 
 
-def check_parameter_shapes(
-    mean: Array, V: Array, U: Array, D: Array, channel_ranks: Sequence[int] | None
-) -> tuple[int, ...]:
+def check_parameter_shapes(mean: Array, V: Array, U: Array, D: Array, channel_ranks: Any) -> tuple[int, ...]:
     """Ranks of the conditions, if all shapes belong together."""
     d = mean.size
     if mean.ndim != 1 or V.ndim != 2 or len(V) != d or U.ndim != 2 or len(U) != d or D.shape not in ((d,), (d, d)):
@@ -62,7 +47,11 @@ def check_parameter_shapes(
         )
     if V.shape[1] < 1:
         raise InputError("V: expected at least one column.")
-    ranks = (U.shape[1],) if channel_ranks is None and U.shape[1] else tuple(int(r) for r in channel_ranks or ())
-    if sum(ranks) != U.shape[1] or any(rank < 0 for rank in ranks):
-        raise InputError(f"channel_ranks: expected ranks that add up to {U.shape[1]}, the columns of U, got {ranks}.")
-    return ranks
+    if channel_ranks is None:
+        return (U.shape[1],) if U.shape[1] else ()
+    given = np.atleast_1d(np.asarray(channel_ranks))
+    if given.ndim != 1 or given.dtype.kind not in "iu" or given.sum() != U.shape[1] or (given < 0).any():
+        raise InputError(
+            f"channel_ranks: expected ranks that add up to {U.shape[1]}, the columns of U, got {channel_ranks!r:.60}."
+        )
+    return tuple(int(rank) for rank in given)

@@ -1,17 +1,16 @@
 """Joint PLDA as a scikit-learn estimator."""
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from jointplda.errors import DataWarning, InputError
+from jointplda.errors import InputError, warn
 from jointplda.estimators.base import Model
-from jointplda.estimators.checks import check_number
 from jointplda.learn.em import Iteration
 from jointplda.learn.fit import check_speakers, supported_rank
 from jointplda.learn.statistics import Statistics
+from jointplda.settings import check_choice, check_number
 
 Ranks = int | Sequence[int] | None
 
@@ -45,7 +44,8 @@ class JointPLDA(Model):
     noise_floor : float
         The noise variance of any direction is at least this share of the total variance there.
     warm_start : bool
-        Start the next fit from the present parameters.
+        Start the next fit from the present parameters. Ctrl-C ends a fit and keeps the model so far (twice within
+        two seconds stops the program), so an interrupted fit can go on later.
     callback : callable, optional
         Called with a ``jointplda.Iteration`` after every iteration.
     random_state : int, Generator or RandomState, optional
@@ -125,15 +125,14 @@ class JointPLDA(Model):
         y : (n,) labels
             Speakers: any hashables.
         channels : (n,) labels, (n, k) array or DataFrame
-            Nuisance conditions, one column each. A missing label (None, NaN, "") is a channel of its own.
+            Nuisance conditions, one column each: a list of labels is one column, a list of lists (not of
+            tuples, which are labels) has one row per sample. A missing label (None, NaN, "") is a channel of
+            its own.
         """
-        statistics = self._statistics(X, y, channels)
-        return self._fit(statistics)
+        return self._fit_samples(X, y, channels)
 
     def _fit(self, statistics: Statistics) -> Self:
-        if self.noise not in ("full", "diagonal"):
-            raise InputError(f'noise must be "full" or "diagonal", got {self.noise!r}.')
-        settings = self._settings(self.noise == "diagonal")
+        settings = self._settings(check_choice("noise", self.noise, ("full", "diagonal")) == "diagonal")
         if not statistics.conditions and self.channel_rank is not None:
             raise InputError(
                 f"channel_rank={self.channel_rank} but no channels were given. Pass channels=, one label per "
@@ -142,34 +141,30 @@ class JointPLDA(Model):
         check_speakers(statistics)
         ranks = (self._speaker_rank(statistics), *self._channel_ranks(statistics))
         if not statistics.conditions:
-            warnings.warn(
-                "No channels were given, so this is a fit of SPLDA (V and full D). Pass channels= to fit, or use PLDA.",
-                DataWarning,
-                stacklevel=3,
-            )
+            warn("No channels were given: this is a fit of SPLDA (V and D). Pass channels= to fit, or use PLDA.")
         return self._run(statistics, ranks, settings)
 
     def _channel_ranks(self, statistics: Statistics) -> tuple[int, ...]:
         K, d = len(statistics.conditions), statistics.n_features
         supported = [supported_rank(statistics, 1 + k) for k in range(K)]
+        for k, labels in enumerate(statistics.labels[1:]):
+            if not labels and self.noise == "full":
+                supported[k] = 0  # a channel per sample: U U' cannot be told from a full D^-1
         given = self.channel_rank
         if given is None:
             ranks: tuple[int, ...] = tuple(supported)
         else:
-            several = isinstance(given, (list, tuple, np.ndarray))
-            wanted = list(given) if several else [given] * K  # type: ignore[arg-type]
+            wanted = list(np.ravel(np.asarray(given, dtype=object)))
+            wanted = wanted * K if np.ndim(given) == 0 else wanted
             if len(wanted) != K:
-                raise InputError(f"channel_rank: expected one rank or {K}, one per condition, got {given!r}.")
+                raise InputError(f"channel_rank: expected one rank or {K}, one per condition, got {given!r:.60}.")
             ranks = tuple(int(check_number("channel_rank", rank, 1, d, whole=True)) for rank in wanted)
         for name, rank, most in zip(statistics.conditions, ranks, supported, strict=True):
-            problem = (
-                f"channel_rank={rank} is more than the levels of {name!r} support ({most})." if rank > most else ""
-            )
-            if rank == 0:
-                problem = f"{name!r} has one level only, which tells nothing of channels: it is left out (rank 0)."
-            if problem:
-                warnings.warn(problem, DataWarning, stacklevel=4)
+            if rank > most:
+                warn(f"channel_rank={rank} is more than the levels of {name!r} support ({most}).")
+            elif rank == 0:
+                warn(f"{name!r} has no two levels to tell apart: it is left out (rank 0).")
         return ranks
 
     def _set_channel_rank(self, ranks: tuple[int, ...]) -> None:
-        self.set_params(channel_rank=list(ranks) if ranks else None)
+        self.set_params(channel_rank=list(ranks) if ranks and all(ranks) else None)

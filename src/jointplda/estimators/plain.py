@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import Any, Self
 
-from jointplda.errors import InputError
+from jointplda.errors import InputError, warn
 from jointplda.estimators.base import Model
-from jointplda.estimators.checks import check_number
 from jointplda.learn.em import Iteration
 from jointplda.learn.fit import check_speakers
 from jointplda.learn.statistics import Statistics
+from jointplda.settings import check_choice, check_number
 
 
 class PLDA(Model):
@@ -75,16 +75,16 @@ class PLDA(Model):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to embeddings X (n, d) of speakers y (n,), any hashables."""
-        statistics = self._statistics(X, y, None)
-        return self._fit(statistics)
+        return self._fit_samples(X, y, None)
 
     def _fit(self, statistics: Statistics) -> Self:
-        if self.noise not in ("auto", "full", "diagonal"):
-            raise InputError(f'noise must be "auto", "full" or "diagonal", got {self.noise!r}.')
+        noise = check_choice("noise", self.noise, ("auto", "full", "diagonal"))
         check_speakers(statistics)
         rank = int(check_number("channel_rank", self.channel_rank, 0, statistics.n_features, whole=True))
-        settings = self._settings(self.noise == "diagonal" or (self.noise == "auto" and rank > 0))
+        settings = self._settings(noise == "diagonal" or (noise == "auto" and rank > 0))
         ranks = (self._speaker_rank(statistics),)
+        if rank and noise == "full":
+            warn("With full noise and a channel per sample only the sum U U' + D^-1 can be told; use noise='auto'.")
         if rank:
             return self._run(statistics.with_channel_per_sample(), (*ranks, rank), settings)
         return self._run(statistics.without_channels(), ranks, settings)

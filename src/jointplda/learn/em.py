@@ -11,6 +11,8 @@ from jointplda.learn.mstep import NoiseModel, Prior, m_step
 from jointplda.learn.parameters import Parameters
 
 logger = logging.getLogger("jointplda")
+PATIENCE = 2.0
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,17 @@ class Fit:
         return self.log_likelihoods[-1] if self.log_likelihoods else self.start
 
 
+_interrupted = [float("-inf")]
+
+
+def _again() -> bool:
+    """Whether this interrupt follows another that was caught."""
+    now = time.monotonic()
+    soon = now - _interrupted[0] < PATIENCE
+    _interrupted[0] = now
+    return soon
+
+
 def run_em(
     crossing: Crossing,
     start: Parameters,
@@ -70,7 +83,8 @@ def run_em(
     """Iterate until the objective rises by less than ``tol`` nats per sample, or ``max_iter`` times.
 
     The objective of an iteration is that of the parameters it ends with; it comes from the E step that
-    the next iteration needs anyway. KeyboardInterrupt ends the loop and keeps the last complete iteration.
+    the next iteration needs anyway. KeyboardInterrupt ends the loop and keeps the last complete iteration;
+    a second one within two seconds is raised, so that a script or a search can be stopped for good.
     """
     scatter, n = crossing.scatter, crossing.n_samples
     parameters, trace, converged = start, [], False
@@ -90,9 +104,11 @@ def run_em(
             if callback is not None:
                 callback(Iteration(iteration, objective, gain, seconds, parameters))
             if gain < tol:
-                converged = True
+                converged = gain >= -ROUNDING * abs(objective)
                 break
     except KeyboardInterrupt:
+        if _again():
+            raise
         logger.warning("interrupted after %d iterations; the model so far is kept", len(trace))
         return Fit(parameters, first, tuple(trace), False, True)
     return Fit(parameters, first, tuple(trace), converged, False)

@@ -1,6 +1,5 @@
 """From statistics and settings to a fitted model: checks, start, EM, and what to warn of."""
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -8,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from jointplda.errors import DataWarning, InputError
+from jointplda.errors import InputError, warn
 from jointplda.learn.crossing import cross
 from jointplda.learn.em import Callback, Fit, logger, run_em
 from jointplda.learn.mstep import NoiseModel
@@ -18,6 +17,7 @@ from jointplda.learn.start import make_prior, moment_covariances, start_at_rando
 from jointplda.learn.statistics import Statistics
 
 ONE_THREAD_WORK = 5e8
+FAR = 30.0  # standard deviations
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,12 @@ class Settings:
 
 @dataclass(frozen=True)
 class Result:
-    """A fit, the plan it followed, and in how many directions the noise ended at its floor."""
+    """A fit, the plan it followed, in how many directions the noise ended at its floor, and if it was cut short."""
 
     fit: Fit
     plan: Plan
     at_floor: int
+    interrupted: bool
 
 
 def check_speakers(statistics: Statistics) -> None:
@@ -83,10 +84,11 @@ def fit(
     crossing = cross(statistics, ranks)
     logger.info("%s", crossing.plan)
     best: Fit | None = None
+    interrupted = False
     with _threads(crossing.plan.work):
         for attempt in range(settings.n_init):
             if attempt == 0 and warm is not None:
-                start = warm
+                start = _resumed(warm, statistics, noise)
             elif attempt == 0 and settings.init == "moments":
                 start = start_from_moments(statistics, covariances, ranks, noise, prior)
             else:
@@ -101,25 +103,51 @@ def fit(
                 callback=settings.callback,
             )
             best = one if best is None or one.last > best.last else best
-            if one.interrupted:
+            interrupted = one.interrupted
+            if interrupted:
                 break
     assert best is not None
-    return Result(best, crossing.plan, noise.at_floor(best.parameters.noise))
+    return Result(best, crossing.plan, noise.at_floor(best.parameters.noise), interrupted)
 
 
-def warn_of_floor(result: Result, statistics: Statistics) -> None:
+def _resumed(warm: Parameters, statistics: Statistics, noise: NoiseModel) -> Parameters:
+    """Parameters to go on from, made to fit other data and settings: EM climbs only from what is allowed."""
+    far = np.abs(warm.mean - statistics.mean) > FAR * np.sqrt(statistics.scales)
+    mean = statistics.mean if far.any() else warm.mean
+    return Parameters(mean, warm.loadings, noise.nearest(warm.noise))
+
+
+def warn_of_labels(statistics: Statistics) -> None:
+    """Say which labels always go together: what belongs to which of them cannot be told apart."""
+    names = ("speaker", *statistics.conditions)
+    for k, name in enumerate(names):
+        for j in range(k + 1, len(names)):
+            pairs = [part.links[k, j] for part in statistics.parts.values() if (k, j) in part.links]
+            if not pairs:
+                continue
+            rows = np.concatenate([links.rows for links in pairs])
+            columns = np.concatenate([links.columns for links in pairs])
+            linked = np.unique(np.stack([rows, columns]), axis=1).shape[1]
+            if linked == len(np.unique(rows)) == len(np.unique(columns)):
+                warn(
+                    f"The labels of {name!r} and {names[j]!r} always go together, so their variances cannot be told "
+                    f"apart: each gets a share. Is {names[j]!r} the right column?"
+                )
+
+
+def warn_of_floor(result: Result, statistics: Statistics, share: float) -> None:
     """Say where the data leave no noise to estimate."""
-    if not result.at_floor:
-        return
     constant = np.flatnonzero(statistics.constant).tolist()
-    named = f" Column(s) {constant[:5]}{'...' if len(constant) > 5 else ''} are constant." if constant else ""
-    warnings.warn(
-        f"The noise covariance stands at its floor in {result.at_floor} of {statistics.n_features} directions: "
-        f"the {statistics.n_samples:g} samples of {statistics.n_speakers} speakers do not vary there within "
-        f"speakers and channels.{named} Reduce the dimension (PCA), or set noise_prior > 0.",
-        DataWarning,
-        stacklevel=4,
-    )
+    named = f"Column(s) {constant[:5]}{'...' if len(constant) > 5 else ''} are constant." if constant else ""
+    if result.at_floor:
+        warn(
+            f"The noise covariance stands at its floor (noise_floor={share:g}) in {result.at_floor} of "
+            f"{statistics.n_features} directions: there the {statistics.n_samples:g} samples of "
+            f"{statistics.n_speakers} speakers hardly vary within speakers and channels. {named} "
+            "Reduce the dimension (PCA), or set noise_prior > 0."
+        )
+    elif constant:
+        warn(f"{named} They tell nothing; leave them out.")
 
 
 @contextmanager

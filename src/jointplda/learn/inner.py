@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jointplda.learn.components import Batch, Block
-from jointplda.linalg import Array, cholesky, inverse_from_factor, log_determinant, solve_factored
+from jointplda.linalg import Array, solve_and_invert
 
 Pair = tuple[int, int]
 CHUNK_NUMBERS = 2**23
@@ -57,11 +57,9 @@ def solve_inner(
         )
         x = np.empty_like(side)
         for c, copies in enumerate(batch.multiplicity):
-            factor = cholesky(P[c])
-            log_det += float(copies) * log_determinant(factor)
             mine = slice(batch.ends[c], batch.ends[c + 1])
-            x[mine] = solve_factored(factor, side[mine].T).T
-            P[c] = inverse_from_factor(factor)
+            solved, one = solve_and_invert(P[c], side[mine].T)
+            x[mine], log_det = solved.T, log_det + float(copies) * one
         fit += float(np.vdot(side, x))
         covariances.append(P)
         start = 0

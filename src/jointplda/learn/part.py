@@ -91,13 +91,13 @@ class Part:
 
     def only(self, factors: Mapping[int, int]) -> "Part":
         """The same samples with some factors forgotten and others renumbered (old: new)."""
-        return Part(
-            self.count,
-            self.total,
-            self.scatter,
-            {factors[k]: v for k, v in self.levels.items() if k in factors},
-            {(factors[k], factors[j]): v for (k, j), v in self.links.items() if k in factors and j in factors},
-        )
+        links = {}
+        for (k, j), v in self.links.items():
+            if k in factors and j in factors:
+                a, b = factors[k], factors[j]
+                links[min(a, b), max(a, b)] = v if a < b else summed_links(v.columns, v.rows, v.counts)
+        levels = {factors[k]: v for k, v in self.levels.items() if k in factors}
+        return Part(self.count, self.total, self.scatter, levels, links)
 
     def __add__(self, other: "Part") -> "Part":
         return Part(

@@ -1,5 +1,7 @@
 """Which factor to eliminate, and what an iteration will cost: known before any time is spent."""
 
+import logging
+import os
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +12,10 @@ from jointplda.errors import TooLargeError
 from jointplda.learn.statistics import Statistics
 from jointplda.linalg import IntArray
 
-MEMORY_LIMIT = 16e9
+logger = logging.getLogger("jointplda")
+MEMORY_SHARE = 0.7
+PAIR_BYTES = 100.0  # tables of linked pairs, while they are built
+SLOW_SECONDS, FLOPS = 60.0, 2e10
 
 
 @dataclass(frozen=True)
@@ -63,13 +68,23 @@ def make_plan(statistics: Statistics, ranks: tuple[int, ...], outer: int | None 
     levels = tuple(len(labels) for labels in statistics.labels)
     candidates = [k for k in range(len(levels)) if levels[k]] if outer is None else [outer]
     plan = min((_plan(statistics, ranks, levels, k) for k in candidates), key=lambda p: (p.work, p.outer))
-    if plan.memory > MEMORY_LIMIT:
+    limit = MEMORY_SHARE * _physical_memory()
+    if plan.memory > limit:
         raise TooLargeError(
             f"The labels link {plan.largest} unknowns in one system, which would need about "
-            f"{plan.memory / 1e9:.0f} GB (limit {MEMORY_LIMIT / 1e9:.0f} GB). Lower the ranks, or merge rare "
+            f"{plan.memory / 1e9:.3g} GB (this machine allows {limit / 1e9:.3g} GB). Lower the ranks, or merge rare "
             f"channels, or leave their labels empty. ({plan})"
         )
+    if plan.work > SLOW_SECONDS * FLOPS:
+        logger.warning("an iteration will take about %.0f seconds: %s", plan.work / FLOPS, plan)
     return plan
+
+
+def _physical_memory() -> float:
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        return 16e9
 
 
 def _plan(statistics: Statistics, ranks: tuple[int, ...], levels: tuple[int, ...], outer: int) -> Plan:
@@ -93,6 +108,8 @@ def _plan(statistics: Statistics, ranks: tuple[int, ...], levels: tuple[int, ...
     else:
         work += float(np.sum(numbers**3))
         memory = float(np.sum(numbers**2))
+    smallest = min((ranks[k] for k in inner), default=1)
+    pairs = memory / smallest**2
     work += 2.0 * sum(levels[k] * ranks[k] for k in inner) * d
     return Plan(
         outer=outer,
@@ -102,7 +119,7 @@ def _plan(statistics: Statistics, ranks: tuple[int, ...], levels: tuple[int, ...
         components=len(sizes),
         largest=int(sizes.max(initial=0)),
         work=work,
-        memory=8.0 * 2.0 * memory,
+        memory=8.0 * memory + PAIR_BYTES * pairs,
     )
 
 

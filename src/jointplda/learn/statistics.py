@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from jointplda.data import embeddings
-from jointplda.data.labels import MISSING, conditions, encode
+from jointplda.data.labels import MISSING, Columns, conditions, encode, match_conditions
 from jointplda.errors import InputError
 from jointplda.learn import statistics_file
 from jointplda.learn.part import Levels, Part, summed_links
@@ -86,7 +86,7 @@ class Statistics:
     @classmethod
     def from_chunks(cls, chunks: Iterable[Sequence[Any]]) -> "Statistics":
         """Sum an iterable of ``(X, y)`` or ``(X, y, channels)``, each chunk read and forgotten."""
-        return cls.sum(cls.from_samples(*chunk) for chunk in chunks)
+        return cls.sum(cls.from_samples(*_checked_chunk(chunk)) for chunk in chunks)
 
     @classmethod
     def sum(cls, statistics: Iterable["Statistics"]) -> "Statistics":
@@ -110,11 +110,7 @@ class Statistics:
             return NotImplemented
         if len(self.shift) != len(other.shift):
             raise InputError(f"Cannot add statistics of dimension {len(self.shift)} and {len(other.shift)}.")
-        if len(self.conditions) != len(other.conditions):
-            raise InputError(
-                f"Cannot add statistics with {len(self.conditions)} and {len(other.conditions)} nuisance "
-                f"conditions ({self.conditions} and {other.conditions}); give both the same channel columns."
-            )
+        other = other.with_conditions(match_conditions(self.conditions, other.conditions))
         labels, renamed = [], []
         for mine, theirs in zip(self.labels, other.labels, strict=True):
             index = {label: i for i, label in enumerate(mine)}
@@ -218,15 +214,17 @@ def encode_all(
     y: Any, channels: Any, n_samples: int
 ) -> tuple[IntArray, tuple[tuple[Hashable, ...], ...], tuple[str, ...]]:
     """Codes (n, 1 + conditions), levels and condition names of all labels, their lengths checked."""
-    columns, names = conditions(channels) if channels is not None else ([], ())
+    given = conditions(channels) if channels is not None else Columns((), ())
+    names = given.names
     codes, labels = [], []
     whats = ["y (speakers)", *(f"channels ({name})" for name in names)]
-    for what, column in zip(whats, [y, *columns], strict=True):
+    for what, column in zip(whats, [y, *given.values], strict=True):
         if column is None:
             raise InputError(f"{what}: expected one label per sample, got None. Give every sample's speaker as y.")
         code, levels = encode(column, what=what)
         if len(code) != n_samples:
-            raise InputError(f"{what}: expected {n_samples} labels, one per row of X, got {len(code)}.")
+            hint = " Several conditions are columns: np.column_stack([a, b])." if len(names) == n_samples else ""
+            raise InputError(f"{what}: expected {n_samples} labels, one per row of X, got {len(code)}.{hint}")
         codes.append(code)
         labels.append(tuple(levels))
     if (codes[0] == MISSING).any():
@@ -249,6 +247,8 @@ def _summed(
     shift = np.asarray(shift, dtype=np.float64)
     if shift.shape != (matrix.shape[1],):
         raise InputError(f"shift: expected shape ({matrix.shape[1]},), got {shift.shape}.")
+    if not np.isfinite(shift).all():
+        raise InputError("shift: expected finite numbers, got NaN or infinity.")
     patterns, which = np.unique(codes[:, 1:] != MISSING, axis=0, return_inverse=True)
     which = which.reshape(-1)
     parts = {}
@@ -290,10 +290,19 @@ def _part(matrix: AnyArray, rows: IntArray | None, codes: IntArray, weights: Arr
     )
 
 
+def _checked_chunk(chunk: Any) -> Sequence[Any]:
+    if not isinstance(chunk, (tuple, list)) or len(chunk) not in (2, 3):
+        raise InputError(f"Expected chunks (X, y) or (X, y, channels), got {type(chunk).__name__}.")
+    return chunk
+
+
 def _checked_weights(sample_weight: Any, n_samples: int) -> Array | None:
     if sample_weight is None:
         return None
-    weights = np.asarray(sample_weight, dtype=np.float64)
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("sample_weight: expected one number per sample.") from None
     if weights.shape != (n_samples,):
         raise InputError(f"sample_weight: expected shape ({n_samples},), got {weights.shape}.")
     if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():

@@ -1,0 +1,29 @@
+"""Settings as users give them: checked, each with one clear error."""
+
+import numbers
+from typing import Any
+
+import numpy as np
+
+from jointplda.errors import InputError
+
+
+def check_number(name: str, value: Any, least: float, most: float = np.inf, *, whole: bool = False) -> float:
+    """The value as a float, if it is a finite number in the range, or one clear error."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
+    kind = numbers.Integral if whole else numbers.Real
+    if isinstance(value, bool) or not isinstance(value, kind) or not least <= float(value) <= most or value == np.inf:
+        what = "a whole number" if whole else "a number"
+        range_text = f"at least {least:g}" if most == np.inf else f"from {least:g} to {most:g}"
+        hint = " (the dimension of the embeddings)" if name.endswith("_rank") and most != np.inf else ""
+        raise InputError(f"{name} must be {what} {range_text}{hint}, got {value!r:.60}.")
+    return float(value)
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
+    """The value, if it is one of the choices, or one clear error."""
+    if not isinstance(value, str) or value not in choices:
+        listed = " or ".join([", ".join(f'"{c}"' for c in choices[:-1]), f'"{choices[-1]}"'])
+        raise InputError(f"{name} must be {listed}, got {value!r:.60}.")
+    return value
