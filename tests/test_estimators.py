@@ -163,13 +163,14 @@ def test_a_single_channel_is_left_out(data):
 def test_sampling_has_the_right_covariance():
     rng = np.random.default_rng(3)
     V, U = rng.normal(size=(3, 2)), rng.normal(size=(3, 1))
-    model = JointPLDA.from_parameters(np.ones(3), V, U, np.eye(3) * 4.0)
+    noise = np.array([[0.5, 0.3, 0.0], [0.3, 0.4, 0.1], [0.0, 0.1, 0.3]])
+    model = JointPLDA.from_parameters(np.ones(3), V, U, np.linalg.inv(noise))
     s = np.repeat(np.arange(40000), 2)
     # Pairs of one speaker in one channel, and pairs of one speaker with no channel known.
     for channels, shared in [(s, V @ V.T + U @ U.T), ([None] * len(s), V @ V.T)]:
         X = model.sample(s, channels=channels, random_state=0) - 1.0
         first, second = X[::2], X[1::2]
-        total = V @ V.T + U @ U.T + np.eye(3) / 4.0
+        total = V @ V.T + U @ U.T + noise
         assert np.cov(X.T) == pytest.approx(total, abs=0.1)
         assert first.T @ second / len(first) == pytest.approx(shared, abs=0.1)
     assert np.array_equal(model.sample(s, random_state=1), model.sample(s, random_state=1))

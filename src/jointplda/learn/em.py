@@ -95,8 +95,13 @@ def run_em(
             began = time.perf_counter()
             candidate = m_step(moments, parameters, scatter, crossing.shift, prior, noise)
             moments, log_likelihood = e_step(crossing, candidate)
+            gain = (log_likelihood + prior.penalty(candidate)) / n - objective
+            if gain < -ROUNDING * max(abs(objective), 1.0):
+                logger.warning(
+                    "iteration %d lost %.3g nats per sample to rounding; stopped before it", iteration, -gain
+                )
+                break
             parameters = candidate
-            gain = (log_likelihood + prior.penalty(parameters)) / n - objective
             objective += gain
             trace.append(objective)
             seconds = time.perf_counter() - began
@@ -104,7 +109,7 @@ def run_em(
             if callback is not None:
                 callback(Iteration(iteration, objective, gain, seconds, parameters))
             if gain < tol:
-                converged = gain >= -ROUNDING * abs(objective)
+                converged = True
                 break
     except KeyboardInterrupt:
         if _again():

@@ -85,7 +85,7 @@ def fit(
     logger.info("%s", crossing.plan)
     best: Fit | None = None
     interrupted = False
-    with _threads(crossing.plan.work):
+    with _threads(crossing.plan.work), _clear_failures():
         for attempt in range(settings.n_init):
             if attempt == 0 and warm is not None:
                 start = _resumed(warm, statistics, noise)
@@ -148,6 +148,17 @@ def warn_of_floor(result: Result, statistics: Statistics, share: float) -> None:
         )
     elif constant:
         warn(f"{named} They tell nothing; leave them out.")
+
+
+@contextmanager
+def _clear_failures() -> Iterator[None]:
+    try:
+        yield
+    except np.linalg.LinAlgError as error:
+        raise InputError(
+            f"The covariances became singular ({error}). Raise noise_floor, set noise_prior > 0, or reduce the "
+            "dimension (PCA)."
+        ) from None
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.sparse import coo_array, csr_array
+from scipy.sparse.csgraph import connected_components
 
 from jointplda.learn.mstep import NoiseModel, Prior
 from jointplda.learn.parameters import Parameters
@@ -13,7 +14,8 @@ from jointplda.learn.statistics import Statistics
 from jointplda.linalg import Array, cholesky, symmetric
 
 SMALLEST_SHARE = 1e-4
-SWEEPS = 5
+SWEEPS = 50
+LEAST_FREEDOM = 0.02
 
 
 @dataclass(frozen=True)
@@ -27,8 +29,8 @@ class Covariances:
 def moment_covariances(statistics: Statistics) -> Covariances:
     """Covariances within and between levels, corrected for the level counts.
 
-    C is the scatter left by least-squares means of all levels. With it, and T_k = sum over the levels b of
-    factor k of f_b f_b' / n_b, the covariances B_j between levels solve a small linear system,
+    C is the scatter that least-squares means of all levels leave, divided by its degrees of freedom. With it, and
+    T_k = sum over the levels b of factor k of f_b f_b' / n_b, the covariances B_j between levels solve
 
         E[T_k]          = N mu mu' + sum_j c_kj B_j + (levels of k) C,     c_kj = sum_b sum_b' n_bb'^2 / n_b
         E[N mbar mbar'] = N mu mu' + sum_j (sum_b n_b^2 / N) B_j + C.
@@ -41,7 +43,7 @@ def moment_covariances(statistics: Statistics) -> Covariances:
     total = np.sum([part.total for part in parts], axis=0)
     counts = [_level_counts(parts, k, len(statistics.labels[k])) for k in range(K)]
     alone = [sum(part.count for part in parts if k not in part.levels) for k in range(K)]
-    within = _residual_covariance(statistics, counts)
+    within = _within(statistics)
     squares = [_sum_of_squares(parts, k, counts[k], len(total)) for k in range(K)]
     squares.append(np.outer(total, total) / n)
     # Rows: factors, grand mean. Columns: B_k, N mu mu'.
@@ -58,28 +60,73 @@ def moment_covariances(statistics: Statistics) -> Covariances:
     return Covariances(tuple(symmetric(B) for B in solved[:K]), within)
 
 
-def _residual_covariance(statistics: Statistics, counts: list[Array]) -> Array:
-    """Covariance of what least-squares means of all levels leave, found by sweeping over the factors."""
-    K, d, n = len(counts), statistics.n_features, statistics.n_samples
-    parts = list(statistics.parts.values())
-    sums = [_level_sums(parts, k, len(counts[k]), d) for k in range(K)]
-    tables = {
-        (k, j): _linked(parts, k, j, (len(counts[k]), len(counts[j]))) for k in range(K) for j in range(K) if k != j
-    }
+def _within(statistics: Statistics) -> Array:
+    """Covariance within levels of all factors, from the samples that have labels of most of them.
+
+    A sample without a label of a condition is a level of its own there, and tells nothing of what is within. Where
+    levels leave too few degrees of freedom, the conditions with most levels are left out, and what is then found is
+    shared equally with them.
+    """
+    factors = [k for k in range(len(statistics.labels)) if len(statistics.labels[k])]
+    share = 1.0
+    while True:
+        some = [part.only({k: i for i, k in enumerate(factors)}) for part in statistics.parts.values()]
+        complete = [part for part in some if len(part.levels) == len(factors)]
+        if complete:
+            part = complete[0]
+            for more in complete[1:]:
+                part = part + more
+            freedom = part.count - _design_rank(part)
+            if freedom > LEAST_FREEDOM * part.count or len(factors) == 1:
+                return share * _residual_scatter(part) / max(freedom, LEAST_FREEDOM * part.count)
+        largest = max(factors[1:], key=lambda k: len(statistics.labels[k]))
+        factors = [k for k in factors if k != largest]
+        share *= 0.5
+
+
+def _design_rank(part: Part) -> int:
+    """Means that the levels of all factors determine: with two factors, levels less connected components."""
+    sizes = [len(part.levels[k].index) for k in sorted(part.levels)]
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    none = np.zeros(0, dtype=np.int64)
+    rows, columns = [none], [none]
+    for (k, j), links in part.links.items():
+        rows.append(starts[k] + np.searchsorted(part.levels[k].index, links.rows))
+        columns.append(starts[j] + np.searchsorted(part.levels[j].index, links.columns))
+    ends = (np.concatenate(rows), np.concatenate(columns))
+    graph = coo_array((np.ones(len(ends[0]), dtype=np.int8), ends), shape=(int(starts[-1]), int(starts[-1])))
+    components, _ = connected_components(graph, directed=False)
+    return int(sum(sizes) - (len(sizes) - 1) * components)
+
+
+def _residual_scatter(part: Part) -> Array:
+    """Scatter that least-squares means of all levels leave, found by sweeping over the factors."""
+    factors = sorted(part.levels)
+    counts, sums = [part.levels[k].counts for k in factors], [part.levels[k].sums for k in factors]
+    tables = {}
+    for (k, j), links in part.links.items():
+        ends = [np.searchsorted(part.levels[a].index, b) for a, b in ((k, links.rows), (j, links.columns))]
+        tables[k, j] = coo_array((links.counts, tuple(ends)), shape=(len(counts[k]), len(counts[j]))).tocsr()
+        tables[j, k] = tables[k, j].T.tocsr()
     effects = [np.zeros_like(f) for f in sums]
-    for _ in range(SWEEPS if K > 1 else 1):
-        for k in reversed(range(K)):
-            explained = sum((tables[k, j] @ effects[j] for j in range(K) if j != k), start=np.zeros_like(sums[k]))
-            effects[k] = (sums[k] - explained) / counts[k][:, None]
-    scatter = np.sum([part.scatter for part in parts], axis=0)
-    for k in range(K):
+    size = np.sqrt(max(float(np.trace(part.scatter)), np.finfo(float).tiny))
+    for _ in range(SWEEPS if len(factors) > 1 else 1):
+        moved = 0.0
+        for k in reversed(factors):
+            explained = sum((tables[k, j] @ effects[j] for j in factors if j != k), start=np.zeros_like(sums[k]))
+            new = (sums[k] - explained) / counts[k][:, None]
+            moved += float(np.linalg.norm((new - effects[k]) * np.sqrt(counts[k])[:, None]))
+            effects[k] = new
+        if moved < 1e-4 * size:
+            break
+    scatter = part.scatter.copy()
+    for k in factors:
         cross = effects[k].T @ sums[k]
         scatter -= cross + cross.T - effects[k].T @ (counts[k][:, None] * effects[k])
         for j in range(k):
             cross = effects[k].T @ (tables[k, j] @ effects[j])
             scatter += cross + cross.T
-    freedom = n - sum(len(c) for c in counts) + K - 1
-    return symmetric(scatter) / (freedom if freedom > 0 else n)
+    return symmetric(scatter)
 
 
 def _level_counts(parts: list[Part], k: int, size: int) -> Array:
