@@ -23,6 +23,7 @@ lint: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.em
+	OPENBLAS_NUM_THREADS=2 $(BIN)/python -m benchmarks.score
 
 picture: $(VENV)/.dev
 	$(BIN)/python examples/picture.py docs/images/what-it-does.svg

@@ -10,6 +10,7 @@ import tracemalloc
 
 import numpy as np
 from benchmarks.draw import draw_parameters, draw_statistics
+from benchmarks.timing import report, seconds, summary
 from tests import paper
 from threadpoolctl import threadpool_limits
 
@@ -19,13 +20,6 @@ from jointplda.learn.mstep import NoiseModel, Prior, m_step
 from jointplda.learn.parameters import Parameters
 
 D, RY, RX, CHANNELS, PER_SPEAKER = 200, 100, 20, 10, 20
-RESULTS = []
-
-
-def report(text, value, limit, least=False):
-    good = value >= limit if least else value <= limit
-    RESULTS.append(good)
-    print(f"{'ok  ' if good else 'MISS'} {text:<78} {value:9.2f}  ({'>=' if least else '<='} {limit:g})", flush=True)
 
 
 def iteration(statistics, parameters):
@@ -38,19 +32,6 @@ def iteration(statistics, parameters):
         m_step(moments, parameters, scatter, crossing.shift, Prior(), noise)
 
     return run
-
-
-def seconds(*calls, rounds=15):
-    """Median times of several calls, taken in turn so that a busy machine slows all of them alike."""
-    times = [[] for _ in calls]
-    for call in calls:
-        call()
-    for _ in range(rounds):
-        for call, mine in zip(calls, times):
-            began = time.perf_counter()
-            call()
-            mine.append(time.perf_counter() - began)
-    return [float(np.median(mine)) for mine in times]
 
 
 def counts_of(rng, n_speakers, spread):
@@ -119,8 +100,7 @@ def main():
         if "--quick" not in sys.argv:
             against_the_paper(rng, parameters, 20_000, 1000)
         memory(rng, parameters)
-    print(f"\n{sum(RESULTS)} of {len(RESULTS)} within their limits")
-    return 0 if all(RESULTS) else 1
+    return summary()
 
 
 if __name__ == "__main__":

@@ -95,3 +95,67 @@ def em_step(data, V, U, D):
     noise = (data.S - W.T @ T) / data.N
     Rx = U.shape[1]
     return W[:Rx].T, W[Rx:-1].T, W[-1], noise, x_moments, y_moments
+
+
+def score_single(mE, mT, V, U, D, P_SS, P_SD):
+    """Section 4.1: LLR_o + LLR_i with the Q terms, for centred samples; priors of the same channel."""
+    J = U.T @ D @ V
+    I_x, I_y = np.eye(U.shape[1]), np.eye(V.shape[1])
+    UDU, VDV = U.T @ D @ U, V.T @ D @ V
+    # erratum 6: K_1, L_1 are those of one channel or speaker with two samples, K_2, L_2 of two with one each
+    L_D, L_S, K_D = VDV + I_y, 2 * VDV + I_y, UDU + I_x
+    tE, tT, hE, hT = V.T @ D @ mE, V.T @ D @ mT, U.T @ D @ mE, U.T @ D @ mT
+    LSi, LDi = np.linalg.inv(L_S), np.linalg.inv(L_D)
+    zero, II = np.zeros_like(UDU), np.vstack([I_x, I_x])
+    precisions = {
+        "SC,SS": 2 * UDU + I_x - 4 * J @ LSi @ J.T,
+        "SC,DS": 2 * UDU + I_x - 2 * J @ LDi @ J.T,
+        "DC,SS": np.block([[K_D, zero], [zero, K_D]]) - II @ (J @ LSi @ J.T) @ II.T,
+        "DC,DS": np.block([[K_D, zero], [zero, K_D]]) - np.kron(np.eye(2), J @ LDi @ J.T),
+    }
+    Phi = {
+        "SC,SS": (hE + hT) - 2 * J @ LSi @ (tE + tT),
+        "SC,DS": (hE + hT) - J @ LDi @ (tE + tT),
+        "DC,SS": np.concatenate([hE - J @ LSi @ (tE + tT), hT - J @ LSi @ (tE + tT)]),
+        "DC,DS": np.concatenate([hE - J @ LDi @ tE, hT - J @ LDi @ tT]),
+    }
+    Q = {
+        h: -0.5 * np.linalg.slogdet(precisions[h])[1] + 0.5 * Phi[h] @ np.linalg.inv(precisions[h]) @ Phi[h]
+        for h in precisions
+    }
+    outer = np.linalg.slogdet(L_D)[1] - 0.5 * np.linalg.slogdet(L_S)[1]
+    outer += 0.5 * tE @ (LSi - LDi) @ tE + 0.5 * tT @ (LSi - LDi) @ tT + tT @ LSi @ tE
+    top = np.logaddexp(np.log(P_SS) + Q["SC,SS"], np.log(1 - P_SS) + Q["DC,SS"])
+    return outer + top - np.logaddexp(np.log(P_SD) + Q["SC,DS"], np.log(1 - P_SD) + Q["DC,DS"])
+
+
+def score_unseen(enrolment, channels, mT, V, U, D):
+    """Last section: centred enrolment samples of known channels, a test sample of another channel."""
+    J, C, n_E = U.T @ D @ V, channels.max() + 1, len(enrolment)
+    I_x, I_y = np.eye(U.shape[1]), np.eye(V.shape[1])
+    n = np.array([np.sum(channels == c) for c in range(C)])
+    g = [enrolment[channels == c].sum(axis=0) for c in range(C)]
+    f = enrolment.sum(axis=0)
+    VDV, UDU = V.T @ D @ V, U.T @ D @ U
+    L_D, L_S, L = n_E * VDV + I_y, (n_E + 1) * VDV + I_y, VDV + I_y
+    fE, tT = V.T @ D @ f, V.T @ D @ mT
+    inv = np.linalg.inv
+    M2 = np.kron(np.diag([*n, 1]), UDU) + np.eye((C + 1) * U.shape[1])
+    G = np.concatenate([*(U.T @ D @ one for one in g), U.T @ D @ mT])
+    Q = {}
+    for same in (True, False):
+        H = np.kron(np.array([[*n, 1]]) if same else np.array([[*n, 0], [0] * C + [1]]), I_x)
+        blocks = [J @ inv(L_S) @ J.T] if same else [J @ inv(L_D) @ J.T, J @ inv(L) @ J.T]
+        M4 = np.zeros((len(blocks) * len(J), len(blocks) * len(J)))
+        for b, block in enumerate(blocks):
+            M4[b * len(J) : (b + 1) * len(J), b * len(J) : (b + 1) * len(J)] = block
+        y = inv(L_S) @ (fE + tT) if same else inv(L_D) @ fE
+        Y = [*(y * count for count in n), y if same else inv(L) @ tT]
+        Phi = G - np.concatenate([J @ one for one in Y])
+        precision = M2 - H.T @ M4 @ H
+        Q[same] = -0.5 * np.linalg.slogdet(precision)[1] + 0.5 * Phi @ inv(precision) @ Phi
+    logdet = [np.linalg.slogdet(one)[1] for one in (L_D, L, L_S)]
+    # erratum 2: a plus is missing between the first two terms
+    outer = 0.5 * logdet[0] + 0.5 * logdet[1] - 0.5 * logdet[2]
+    outer += 0.5 * fE @ (inv(L_S) - inv(L_D)) @ fE + 0.5 * tT @ (inv(L_S) - inv(L)) @ tT + tT @ inv(L_S) @ fE
+    return outer + Q[True] - Q[False]

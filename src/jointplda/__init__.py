@@ -19,11 +19,14 @@ if TYPE_CHECKING:
     from jointplda.learn.posterior import LatentPosterior, Posterior
     from jointplda.learn.statistics import Statistics
     from jointplda.pipeline import Pipeline, make_pipeline
+    from jointplda.score.enrolment import Enrolment
+    from jointplda.score.pairs import Side
 
 __version__ = version("jointplda")
 
 _HOME = {
     "DataWarning": "errors",
+    "Enrolment": "score.enrolment",
     "FileError": "errors",
     "InputError": "errors",
     "InputTypeError": "errors",
@@ -34,6 +37,7 @@ _HOME = {
     "PLDA": "estimators.plain",
     "Pipeline": "pipeline",
     "Posterior": "learn.posterior",
+    "Side": "score.pairs",
     "Statistics": "learn.statistics",
     "TooLargeError": "errors",
     "make_pipeline": "pipeline",
@@ -42,6 +46,7 @@ _HOME = {
 __all__ = [
     "PLDA",
     "DataWarning",
+    "Enrolment",
     "FileError",
     "InputError",
     "InputTypeError",
@@ -51,6 +56,7 @@ __all__ = [
     "LatentPosterior",
     "Pipeline",
     "Posterior",
+    "Side",
     "Statistics",
     "TooLargeError",
     "make_pipeline",

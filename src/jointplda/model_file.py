@@ -7,13 +7,17 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from jointplda.errors import FileError
-from jointplda.files import read_tensors, write_tensors
+from jointplda.files import pack_labels, read_tensors, unpack_labels, write_tensors
+from jointplda.learn.training import Training
+from jointplda.linalg import AnyArray
 
 KIND, VERSION = "model", 1
 TENSORS = ("mean_", "V_", "U_", "D_", "log_likelihoods_")
 PLAIN = ("channel_ranks_", "n_iter_", "converged_", "n_features_in_", "training_")
+SEEN = ("channel_means", "channel_covariance", "speaker_means", "speaker_counts", "observed")
 LIBRARIES = ("jointplda", "numpy", "scipy", "scikit-learn")
 
 
@@ -46,6 +50,8 @@ def describe_model(model: Any) -> StoredModel:
     attributes = {name: getattr(model, name) for name in (*TENSORS, *PLAIN) if hasattr(model, name)}
     if hasattr(model, "feature_names_in_"):
         attributes["feature_names_in_"] = list(model.feature_names_in_)
+    if model.seen_ is not None:
+        attributes["seen_"] = model.seen_
     return StoredModel(type(model).__name__, settings, attributes)
 
 
@@ -56,6 +62,8 @@ def write(path: str | PathLike[str], model: StoredModel, steps: Sequence[StoredS
     """
     _check(path, model.attributes)
     tensors = {f"model.{name.rstrip('_')}": model.attributes[name] for name in TENSORS}
+    if "seen_" in model.attributes:
+        tensors |= _seen_tensors(model.attributes["seen_"])
     for i, one in enumerate(steps):
         arrays = {name: value for name, value in one.attributes.items() if isinstance(value, np.ndarray)}
         tensors |= {f"step.{i}.{name}": value for name, value in arrays.items()}
@@ -64,7 +72,7 @@ def write(path: str | PathLike[str], model: StoredModel, steps: Sequence[StoredS
             "class": model.name,
             "step": step,
             "settings": model.settings,
-            "attributes": {k: _plain(v) for k, v in model.attributes.items() if k not in TENSORS},
+            "attributes": {k: _plain(v) for k, v in model.attributes.items() if k not in (*TENSORS, "seen_")},
         },
         "ranks": {
             "speaker": int(model.attributes["V_"].shape[1]),
@@ -94,6 +102,7 @@ def read(path: str | PathLike[str]) -> tuple[StoredModel, list[StoredStep]]:
         stored = metadata["model"]
         attributes = {name: tensors[f"model.{name.rstrip('_')}"] for name in TENSORS} | stored["attributes"]
         attributes["channel_ranks_"] = tuple(attributes["channel_ranks_"])
+        attributes["seen_"] = _seen_from(tensors) if "seen.labels" in tensors else None
         if "feature_names_in_" in attributes:
             attributes["feature_names_in_"] = np.array(attributes["feature_names_in_"], dtype=object)
         steps = [
@@ -106,10 +115,39 @@ def read(path: str | PathLike[str]) -> tuple[StoredModel, list[StoredStep]]:
             for i, step in enumerate(metadata["steps"])
         ]
         model = StoredModel(stored["class"], stored["settings"], attributes, stored["step"])
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise FileError(f"{path}: a jointplda model file that lacks some of its content ({error}).") from None
     _check(path, model.attributes)
     return model, steps
+
+
+def _seen_tensors(seen: Training) -> dict[str, AnyArray]:
+    """What training has seen, as arrays."""
+    tensors: dict[str, AnyArray] = {
+        "seen.labels": pack_labels((seen.speakers, *seen.channels)),
+        "seen.slots.indptr": seen.slots.indptr.astype(np.int64),
+        "seen.slots.indices": seen.slots.indices.astype(np.int64),
+        "seen.slots.data": seen.slots.data,
+        "seen.slots.shape": np.array(seen.slots.shape, dtype=np.int64),
+    }
+    tensors |= {f"seen.{name}": getattr(seen, name) for name in SEEN}
+    return tensors | {f"seen.channel_counts.{k}": counts for k, counts in enumerate(seen.channel_counts)}
+
+
+def _seen_from(tensors: dict[str, AnyArray]) -> Training:
+    """Inverse of ``_seen_tensors``."""
+    speakers, *channels = unpack_labels(tensors["seen.labels"])
+    slots = csr_array(
+        tuple(tensors[f"seen.slots.{part}"] for part in ("data", "indices", "indptr")),
+        shape=(int(tensors["seen.slots.shape"][0]), int(tensors["seen.slots.shape"][1])),
+    )
+    return Training(
+        speakers=speakers,
+        channels=tuple(channels),
+        channel_counts=tuple(tensors[f"seen.channel_counts.{k}"] for k in range(len(channels))),
+        slots=slots,
+        **{name: tensors[f"seen.{name}"] for name in SEEN},
+    )
 
 
 def _check(path: str | PathLike[str], attributes: dict[str, Any]) -> None:

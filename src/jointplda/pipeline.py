@@ -13,6 +13,9 @@ from jointplda.errors import FileError, InputError
 from jointplda.estimators.joint import JointPLDA
 from jointplda.estimators.plain import PLDA
 from jointplda.learn.posterior import Posterior
+from jointplda.linalg import AnyArray
+from jointplda.score.enrolment import Enrolment
+from jointplda.score.pairs import Side
 
 STEPS: dict[str, type[BaseEstimator]] = {
     cls.__name__: cls for cls in (preprocessing.Center, preprocessing.LengthNorm, preprocessing.PCA, preprocessing.LDA)
@@ -54,6 +57,56 @@ class Pipeline(_SklearnPipeline):  # type: ignore[misc]
         """Posterior means and covariances of every latent; see the model's own method."""
         result: Posterior = self._model().posterior(self._transformed(X), y, **_given(channels))
         return result
+
+    def prepare(self, X: Any, dtype: Any = None) -> Side:
+        """Prepare raw samples once, to be scored many times."""
+        side: Side = self._model().prepare(self._transformed(X), dtype)
+        return side
+
+    def score_matrix(self, enroll: Any, test: Any, *args: Any, **kwargs: Any) -> AnyArray:
+        """LLRs of raw samples; see the model's own method."""
+        scores: AnyArray = self._model().score_matrix(*self._both(enroll, test), *args, **kwargs)
+        return scores
+
+    def score_trials(self, enroll: Any, test: Any, pairs: Any, *args: Any, **kwargs: Any) -> AnyArray:
+        """LLRs of listed trials of raw samples; see the model's own method."""
+        scores: AnyArray = self._model().score_trials(*self._both(enroll, test), pairs, *args, **kwargs)
+        return scores
+
+    def enroll(self, X: Any, models: Any, channels: Any = None, **kwargs: Any) -> Enrolment:
+        """Make models of raw samples; see the model's own method."""
+        enrolment: Enrolment = self._model().enroll(self._transformed(X), models, channels, **kwargs)
+        return enrolment
+
+    def score_enrolment(self, enrolment: Enrolment, test: Any, **kwargs: Any) -> AnyArray:
+        """LLRs of models against raw samples; see the model's own method."""
+        scores: AnyArray = self._model().score_enrolment(enrolment, self._transformed(test), **kwargs)
+        return scores
+
+    def score_sets(self, sets_a: Any, sets_b: Any, **kwargs: Any) -> AnyArray:
+        """LLRs of sets of raw samples; see the model's own method."""
+        sides = [[self._transformed(X) for X in sets] for sets in (sets_a, sets_b)]
+        scores: AnyArray = self._model().score_sets(*sides, **kwargs)
+        return scores
+
+    def predict(self, X: Any, channels: Any = None) -> AnyArray:
+        """The most probable training speaker of each raw sample."""
+        speakers: AnyArray = self._model().predict(self._transformed(X), channels)
+        return speakers
+
+    def predict_proba(self, X: Any, channels: Any = None) -> AnyArray:
+        """Posterior of every training speaker for raw samples."""
+        chances: AnyArray = self._model().predict_proba(self._transformed(X), channels)
+        return chances
+
+    def channel_posterior(self, X: Any, *args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], AnyArray]:
+        """Which training channel raw samples are from, or a new one; see the model's own method."""
+        found: tuple[tuple[Any, ...], AnyArray] = self._model().channel_posterior(self._transformed(X), *args, **kwargs)
+        return found
+
+    def _both(self, enroll: Any, test: Any) -> tuple[Any, Any]:
+        first, second = (side if isinstance(side, Side) else self._transformed(side) for side in (enroll, test))
+        return first, second
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted steps and the model to one safetensors file."""

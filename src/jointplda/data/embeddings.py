@@ -39,6 +39,14 @@ def as_matrix(X: Any, *, what: str = "X") -> AnyArray:
     return matrix
 
 
+def check_numbers(matrix: AnyArray) -> None:
+    """Raise what reading ``matrix`` in chunks would raise of NaN, infinity or huge numbers."""
+    extent = max(float(matrix.max()), -float(matrix.min()))
+    if not extent <= LARGEST:
+        for _ in chunks(matrix):
+            pass
+
+
 def chunks(matrix: AnyArray, rows: IntArray | None = None) -> Iterator[tuple[slice, Array]]:
     """Yield float64 pieces of ``matrix`` (of its ``rows``, if given), checked for NaN and infinity."""
     n = len(matrix) if rows is None else len(rows)

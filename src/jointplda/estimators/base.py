@@ -16,6 +16,7 @@ from jointplda.data import embeddings
 from jointplda.data.labels import MISSING, conditions
 from jointplda.errors import InputError, InputTypeError, warn
 from jointplda.estimators.checks import canonical, check_parameter_shapes, finite, generator
+from jointplda.estimators.scoring import Scores
 from jointplda.learn.crossing import cross
 from jointplda.learn.em import Iteration
 from jointplda.learn.estep import solve
@@ -23,11 +24,14 @@ from jointplda.learn.fit import Result, Settings, fit, supported_rank, warn_of_f
 from jointplda.learn.parameters import Parameters
 from jointplda.learn.posterior import Posterior, posterior
 from jointplda.learn.statistics import Statistics, encode_all
+from jointplda.learn.training import remember
 from jointplda.linalg import Array, cholesky, inverse, symmetric
 from jointplda.settings import check_choice, check_number
 
+LEAST_FLOOR = 1e-8  # below this, rounding decides
 
-class Model(BaseEstimator):  # type: ignore[misc]
+
+class Model(Scores, BaseEstimator):  # type: ignore[misc]
     """What all models of the family share: m = mean + V y + U x + e, e ~ N(0, D^-1)."""
 
     mean_: Array
@@ -100,6 +104,7 @@ class Model(BaseEstimator):  # type: ignore[misc]
         model.channel_ranks_ = ranks
         model.n_features_in_ = d
         model._set_trace((), False)
+        model.seen_ = None
         return model
 
     @property
@@ -250,7 +255,7 @@ class Model(BaseEstimator):  # type: ignore[misc]
             n_init=int(self.n_init),
             noise_prior=float(self.noise_prior),
             speaker_prior=float(self.speaker_prior),
-            noise_floor=max(float(self.noise_floor), 1e-14),
+            noise_floor=max(float(self.noise_floor), LEAST_FLOOR),
             callback=self.callback,
         )
 
@@ -303,6 +308,8 @@ class Model(BaseEstimator):  # type: ignore[misc]
             "conditions": list(statistics.conditions),
         }
         self._set_trace(result.fit.log_likelihoods, result.fit.converged and not result.interrupted)
+        active, kept = self.parameters_.active()
+        self.seen_ = remember(statistics.with_conditions(kept), active)
 
     def _set_trace(self, log_likelihoods: Sequence[float], converged: bool) -> None:
         self.log_likelihoods_ = np.array(log_likelihoods, dtype=np.float64)

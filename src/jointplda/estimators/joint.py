@@ -166,5 +166,8 @@ class JointPLDA(Model):
                 warn(f"{name!r} has no two levels to tell apart: it is left out (rank 0).")
         return ranks
 
+    def _channels_are_shared(self) -> bool:
+        return True
+
     def _set_channel_rank(self, ranks: tuple[int, ...]) -> None:
         self.set_params(channel_rank=list(ranks) if ranks and all(ranks) else None)

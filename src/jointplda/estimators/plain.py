@@ -94,6 +94,9 @@ class PLDA(Model):
             raise InputError("PLDA knows no channels: leave channels out, or use JointPLDA.")
         return super()._check_channels(channels, n)
 
+    def _channels_are_shared(self) -> bool:
+        return False
+
     def _set_channel_rank(self, ranks: tuple[int, ...]) -> None:
         if len(ranks) > 1:
             raise InputError("PLDA has one U at most; use JointPLDA for several conditions.")

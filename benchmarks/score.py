@@ -1,0 +1,123 @@
+"""Speed and memory of scoring, as ratios within one run over bare NumPy products, on two threads.
+
+python -m benchmarks.score
+"""
+
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+from benchmarks.draw import draw_parameters
+from benchmarks.timing import report, seconds, summary
+from threadpoolctl import threadpool_limits
+
+from jointplda import PLDA, JointPLDA
+
+D, RY, RX, THREADS = 256, 100, 20, 2
+
+
+def resident():
+    """Resident memory of this process in bytes, files it has mapped not counted."""
+    fields = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return 1024.0 * float(fields["RssAnon"].split()[0])
+
+
+def peak_of(call):
+    """Peak resident memory during a call, over that before it."""
+    before, peak, done = resident(), [0.0], threading.Event()
+
+    def watch():
+        while not done.is_set():
+            peak[0] = max(peak[0], resident())
+            time.sleep(0.005)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    call()
+    done.set()
+    watcher.join()
+    return peak[0] - before
+
+
+def matrices(model, plain, rng):
+    E, T = (rng.normal(size=(n, D)).astype(np.float32) for n in (4_000, 10_000))
+    prepared = model.prepare(E), model.prepare(T)
+    bare, joint, ready, plda = seconds(
+        lambda: E @ T.T,
+        lambda: model.score_matrix(E, T, threads=THREADS),
+        lambda: model.score_matrix(*prepared, threads=THREADS),
+        lambda: plain.score_matrix(E, T, threads=THREADS),
+        rounds=7,
+    )
+    print(f"\n4,000 x 10,000 in float32: bare product {1e3 * bare:.0f} ms, Joint PLDA {1e3 * joint:.0f} ms")
+    report("Joint PLDA score matrix, channels averaged over, over a bare product", joint / bare, 4)
+    report("the same with both sides prepared before", ready / bare, 4)
+    report("PLDA score matrix over a bare product", plda / bare, 2)
+
+
+def trials(model, rng):
+    E, T = (rng.normal(size=(n, D)).astype(np.float32) for n in (4_000, 10_000))
+    pairs = np.column_stack([rng.integers(0, len(E), 1_000_000), rng.integers(0, len(T), 1_000_000)])
+    i, j = pairs.T
+    bare, ours = seconds(
+        lambda: np.einsum("nd,nd->n", E[i], T[j]), lambda: model.score_trials(E, T, pairs, threads=THREADS), rounds=3
+    )
+    print(f"\n1,000,000 listed trials: einsum {bare:.2f} s, here {ours:.2f} s")
+    report("listed trials over einsum of the same rows", ours / bare, 3)
+
+
+def enrolments(model, rng):
+    X, T = (rng.normal(size=(n, D)).astype(np.float32) for n in (50_000, 5_000))
+    models = np.repeat(np.arange(10_000), 5)
+    channels = np.concatenate([rng.permutation([0, 1, 2, *rng.integers(0, 3, 2)]) for _ in range(10_000)])
+    first = X[:10_000]
+    bare, ours = seconds(
+        lambda: first @ T.T, lambda: model.score_enrolment(model.enroll(X, models, channels=channels), T), rounds=3
+    )
+    print(f"\n10,000 models of 5 samples in 3 channels, 5,000 tests: bare {bare:.2f} s, here {ours:.2f} s")
+    report("enrolling and scoring over a bare product of that size", ours / bare, 10)
+
+
+def partitions(model, rng):
+    """What a beam loses, measured where the sum over partitions can still be had."""
+    speakers, channels = np.repeat(np.arange(10), 8), rng.integers(0, 3, 80)
+    X = model.sample(speakers, channels=channels, random_state=rng)
+    T = model.sample(np.arange(20), channels=np.arange(20) % 4, random_state=rng)
+    enrolment = model.enroll(X, speakers)
+    exact = model.score_enrolment(enrolment, T)
+    print("\n8 samples a model in unknown channels: 4,140 partitions; largest error of a beam, nats")
+    for beam in (10, 100, 1000):
+        error = np.abs(model.score_enrolment(enrolment, T, beam=beam) - exact).max()
+        print(f"     beam {beam:>5}: {error:.2g}")
+
+
+def memory(model, rng):
+    X = rng.normal(size=(20_000, D)).astype(np.float32)
+    with tempfile.TemporaryDirectory() as folder:
+        peak = peak_of(lambda: model.score_matrix(X, X, out=Path(folder) / "scores.npy", threads=THREADS))
+    print("\n20,000 x 20,000 scores (1,600 MB) written to disk")
+    report("peak extra memory, MB", peak / 1e6, 400)
+
+
+def main():
+    rng = np.random.default_rng(0)
+    p = draw_parameters(rng, D, RY, RX)
+    precision = np.linalg.inv(p.noise)
+    model = JointPLDA.from_parameters(p.mean, *p.loadings, precision)
+    plain = PLDA.from_parameters(p.mean, p.loadings[0], None, precision)
+    print(f"Scoring: d {D}, Ry {RY}, Rx {RX}, {THREADS} threads")
+    with threadpool_limits(THREADS):
+        matrices(model, plain, rng)
+        trials(model, rng)
+        enrolments(model, rng)
+        memory(model, rng)
+        small = draw_parameters(rng, 40, 15, 5)
+        partitions(JointPLDA.from_parameters(small.mean, *small.loadings, np.linalg.inv(small.noise)), rng)
+    return summary()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,326 @@
+"""Scores of a fitted model: log-likelihood ratios in natural logarithms, with their constant.
+
+A score is log p(samples | same speaker) - log p(samples | different speakers). At 0 the samples are as likely under
+both; to accept where the same speaker is more probable, the threshold is -log(prior odds of the same speaker).
+"""
+
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from jointplda.data.labels import MISSING, encode
+from jointplda.errors import InputError
+from jointplda.estimators.arguments import (
+    Arguments,
+    beam_width,
+    check_length,
+    checked_pairs,
+    checked_sets,
+    chosen_models,
+    score_dtype,
+)
+from jointplda.linalg import AnyArray, Array
+from jointplda.score.blocks import fill_matrix, in_pieces
+from jointplda.score.enrolment import Enrolment, EnrolmentScorer, enrol_known, factors_of
+from jointplda.score.latent import Latents
+from jointplda.score.pairs import PairScorer, Side
+from jointplda.score.partitions import EXACT, Solver
+from jointplda.score.seen import SeenPairs
+from jointplda.score.sets import SetScorer
+
+TRIALS = 2**15
+
+
+class Scores(Arguments):
+    """Scoring methods of a fitted model."""
+
+    def prepare(self, X: Any, dtype: Any = None) -> Side:
+        """Prepare samples X (n, d) once, to be scored many times by ``score_matrix`` and ``score_trials``."""
+        matrix = self._samples(X, "X")
+        return self._pair_model().side(matrix, score_dtype(dtype, X))
+
+    def score_matrix(
+        self,
+        enroll: Any,
+        test: Any,
+        same_channel: Any = 0.5,
+        *,
+        enroll_channels: Any = None,
+        test_channels: Any = None,
+        channel_weights: Any = None,
+        use_training: bool = True,
+        dtype: Any = None,
+        out: str | PathLike[str] | None = None,
+        threads: int | None = None,
+    ) -> AnyArray:
+        """LLRs of every enrolment sample against every test sample, the channels averaged over.
+
+        Parameters
+        ----------
+        enroll, test : (n, d), (m, d) arrays, or what ``prepare`` gave
+        same_channel : float, pair, or (conditions, 2)
+            P(same channel | same speaker) and P(same channel | different speakers); one number serves for both,
+            one pair for all conditions. 0 and 1 are exact.
+        enroll_channels, test_channels : as ``channels`` in ``fit``, optional
+            Known channels: equal labels are one channel. A label that training has seen brings what training
+            learned of that channel, unless ``use_training`` is False. Missing labels are averaged over.
+        channel_weights : "estimated" or mapping, optional
+            For missing labels: probabilities of the training channels and of a new one (key None), in place of
+            ``same_channel``; "estimated" from the training samples. One mapping per condition if there are several.
+        dtype : float32 or float64, optional
+            Default: float32 if both sides are.
+        out : path, optional
+            Write a .npy file block by block, and return it as a memmap.
+        threads : int, optional
+            Default: one per core.
+
+        Returns
+        -------
+        (n, m) array
+            log p(pair | same speaker) - log p(pair | different speakers), in nats, with its constant: at 0 both are
+            as likely. Accept at a prior of P for the same speaker if the LLR is above -log(P / (1 - P)).
+        """
+        known = enroll_channels, test_channels, channel_weights, use_training
+        scorer, shape, kind = self._pair_scorer(enroll, test, self._priors(same_channel), dtype, known)
+        return fill_matrix(scorer.fill, shape, kind, out, threads)
+
+    def score_trials(
+        self,
+        enroll: Any,
+        test: Any,
+        pairs: Any,
+        same_channel: Any = 0.5,
+        *,
+        enroll_channels: Any = None,
+        test_channels: Any = None,
+        channel_weights: Any = None,
+        use_training: bool = True,
+        dtype: Any = None,
+        threads: int | None = None,
+    ) -> AnyArray:
+        """LLRs of listed trials, without the full matrix: (n,).
+
+        Parameters
+        ----------
+        pairs : (n, 2) integers
+            Row of ``enroll`` and row of ``test`` of each trial.
+        enroll, test, same_channel, enroll_channels, test_channels, channel_weights, use_training, dtype, threads
+            As in ``score_matrix``.
+        """
+        known = enroll_channels, test_channels, channel_weights, use_training
+        scorer, shape, kind = self._pair_scorer(enroll, test, self._priors(same_channel), dtype, known)
+        rows = checked_pairs(pairs, *shape)
+        result = np.empty(len(rows), dtype=kind)
+        in_pieces(lambda piece: scorer.trials(rows[piece], result[piece]), len(rows), TRIALS, threads)
+        return result
+
+    def _pair_scorer(
+        self, enroll: Any, test: Any, priors: Array, dtype: Any, known: tuple[Any, Any, Any, bool]
+    ) -> tuple[PairScorer | SeenPairs, tuple[int, int], Any]:
+        """What scores pairs of samples, how many there are, and as which type."""
+        enroll_channels, test_channels, channel_weights, use_training = known
+        if channel_weights is None and not (use_training and self._any_seen(enroll_channels, test_channels)):
+            left, right = self._side(enroll, "enroll", dtype, test), self._side(test, "test", dtype, enroll)
+            codes = self._pair_codes(enroll_channels, test_channels, len(left), len(right))
+            return PairScorer(left, right, priors, *codes), (len(left), len(right)), left.table.dtype
+        for what, side in (("enroll", enroll), ("test", test)):
+            if isinstance(side, Side):
+                raise InputError(f"{what}: give the samples themselves where training channels matter, not a Side.")
+        seen = self._seen()
+        E, T = self._samples(enroll, "enroll"), self._samples(test, "test")
+        first, labels = self._labels_like(enroll_channels, seen.labels, len(E), "enroll_channels")
+        second, _ = self._labels_like(test_channels, labels, len(T), "test_channels")
+        weights = None if channel_weights is None else self._weights(channel_weights, seen.conditions)
+        scorer = SeenPairs(seen, seen.latents.project(E), seen.latents.project(T), first, second, priors, weights)
+        return scorer, (len(E), len(T)), score_dtype(dtype, enroll, test)
+
+    def enroll(self, X: Any, models: Any, channels: Any = None, *, use_training: bool = True) -> Enrolment:
+        """Make models of one or more samples each.
+
+        Parameters
+        ----------
+        X : (n, d) array
+        models : (n,) labels
+            Which model each sample belongs to.
+        channels : as in ``fit``, optional
+            Known channels; a missing label is a channel of its own. Without it the channels are not known, and
+            scores are sums over which samples may share one.
+        use_training : bool
+            Whether a label that training has seen brings what training learned of that channel.
+        """
+        matrix = self._samples(X, "X")
+        codes, labels = encode(models, what="models")
+        check_length("models", codes, matrix)
+        if (codes == MISSING).any():
+            raise InputError(f"models: no model given for row(s) {np.flatnonzero(codes == MISSING)[:5].tolist()}.")
+        parameters, shareable = self._shareable()
+        latents = Latents.of(parameters, factors_of(shareable))
+        phi = latents.project(matrix)
+        if channels is None and shareable:
+            order = np.argsort(codes, kind="stable")
+            samples = np.split(phi[order], np.cumsum(np.bincount(codes, minlength=len(labels)))[:-1])
+            return Enrolment(tuple(labels), False, (), False, (), tuple(samples))
+        seen = self._seen_or_none() if use_training and channels is not None else None
+        names = tuple(() for _ in shareable) if seen is None else seen.labels
+        levels, names = self._labels_like(channels, names, len(matrix), "channels")
+        groups = enrol_known(phi, codes, levels, len(labels), Solver(latents), seen)
+        return Enrolment(tuple(labels), True, names, seen is not None, groups, ())
+
+    def score_enrolment(
+        self,
+        enrolment: Enrolment,
+        test: Any,
+        *,
+        test_channels: Any = None,
+        same_channel: Any = 0.5,
+        models: Any = None,
+        beam: int = EXACT,
+        dtype: Any = None,
+    ) -> AnyArray:
+        """LLRs of every model of an enrolment against every test sample, (models, tests).
+
+        Parameters
+        ----------
+        test_channels : labels, optional
+            Known test channels, for an enrolment with known ones: a label of the enrolment is that channel, any
+            other (or none) a new one. Without it the test channel is a new one: the paper's last section.
+        same_channel : as in ``score_matrix``
+            For an enrolment without channels: the Chinese-restaurant prior over partitions whose two-sample case
+            is this prior.
+        models : sequence of labels, optional
+            Only these models, in this order.
+        beam : int
+            Partitions kept; exact up to 8 samples of a model (one condition), a beam search above.
+        """
+        if not isinstance(enrolment, Enrolment):
+            raise InputError(f"enrolment: expected what enroll() gave, got {type(enrolment).__name__}.")
+        chosen = chosen_models(enrolment, models)
+        matrix = self._samples(test, "test")
+        parameters, shareable = self._shareable()
+        seen = self._seen() if enrolment.trained else None
+        scorer = EnrolmentScorer(parameters, shareable, matrix, score_dtype(dtype, test), seen)
+        if enrolment.channels_known:
+            codes = None
+            if test_channels is not None:
+                codes, _ = self._labels_like(test_channels, enrolment.channel_labels, len(matrix), "test_channels")
+            scores: AnyArray = scorer.known(enrolment, codes)[chosen]
+            return scores
+        if test_channels is not None:
+            raise InputError("test_channels: the enrolment was made without channels; give enroll() its channels.")
+        scores = scorer.unknown(enrolment, self._priors(same_channel), beam_width(beam))[chosen]
+        return scores
+
+    def score_sets(
+        self,
+        sets_a: Any,
+        sets_b: Any,
+        *,
+        channels_a: Any = None,
+        channels_b: Any = None,
+        same_channel: Any = 0.5,
+        pairs: Any = None,
+        use_training: bool = True,
+        beam: int = EXACT,
+    ) -> Array:
+        """LLRs of sets of samples against sets of samples, by the book: (len(sets_a), len(sets_b)), or (n,) of pairs.
+
+        Parameters
+        ----------
+        sets_a, sets_b : sequences of (n_i, d) arrays
+        channels_a, channels_b : sequences of labels, one per set, optional
+            Known channels, as in ``fit``; equal labels are one channel, in both sets of a pair. Give both or none.
+        same_channel : as in ``score_matrix``
+            Prior of partitions where channels are not known.
+        pairs : (n, 2) integers, optional
+            Score only these.
+        use_training, beam
+            As in ``enroll`` and ``score_enrolment``; exact up to 8 samples in both sets together.
+        """
+        parameters, shareable = self._shareable()
+        latents = Latents.of(parameters, factors_of(shareable))
+        sides = [
+            [latents.project(self._samples(X, name)) for X in sets]
+            for name, sets in (("sets_a", checked_sets(sets_a, "sets_a")), ("sets_b", checked_sets(sets_b, "sets_b")))
+        ]
+        seen = self._seen_or_none() if use_training else None
+        codes = self._set_codes(sides, channels_a, channels_b, seen)
+        scorer = SetScorer(latents, self._priors(same_channel), beam_width(beam), seen)
+        if pairs is None:
+            rows = np.array([(i, j) for i in range(len(sides[0])) for j in range(len(sides[1]))], dtype=np.int64)
+        else:
+            rows = checked_pairs(pairs, len(sides[0]), len(sides[1]))
+        result = np.empty(len(rows))
+        for at, (i, j) in enumerate(rows):
+            a, b = sides[0][i], sides[1][j]
+            if codes is None and shareable:
+                result[at] = scorer.unknown(a, b)
+            else:
+                known = np.zeros((len(a) + len(b), 0), dtype=np.int64)
+                if codes is not None:
+                    known = np.concatenate([codes[0][i], codes[1][j]])
+                result[at] = scorer.known(a, b, known)
+        return result if pairs is not None else result.reshape(len(sides[0]), len(sides[1]))
+
+    def predict_log_proba(self, X: Any, channels: Any = None) -> Array:
+        """Log posterior of every training speaker, all equally probable before: (n, speakers)."""
+        seen = self._seen()
+        matrix = self._samples(self._check_samples(X), "X")
+        levels, _ = self._labels_like(channels, seen.labels, len(matrix), "channels")
+        values = seen.speaker_log_likelihoods(matrix, np.where(levels < seen.sizes, levels, MISSING))
+        values -= values.max(axis=1, keepdims=True)
+        normalised: Array = values - np.log(np.exp(values).sum(axis=1, keepdims=True))
+        return normalised
+
+    def predict_proba(self, X: Any, channels: Any = None) -> Array:
+        """Posterior of every training speaker (columns as ``classes_``): the closed set.
+
+        A channel that training has seen brings its posterior; any other, or none, is a new one.
+        """
+        return np.exp(self.predict_log_proba(X, channels))
+
+    def predict(self, X: Any, channels: Any = None) -> AnyArray:
+        """The most probable training speaker of each sample, (n,)."""
+        best = self.predict_log_proba(X, channels).argmax(axis=1)
+        speakers: AnyArray = self.classes_[best]
+        return speakers
+
+    @property
+    def classes_(self) -> AnyArray:
+        """The training speakers, in the order of ``predict_proba``."""
+        labels = self._training_or_missing().speakers
+        array = np.array(labels) if len({type(label) for label in labels}) == 1 else None
+        if array is None or array.ndim != 1:
+            array = np.empty(len(labels), dtype=object)
+            array[:] = labels
+        return array
+
+    def channel_posterior(
+        self, X: Any, channel_weights: Any = "estimated", condition: int = 0
+    ) -> tuple[tuple[Any, ...], Array]:
+        """Which training channel, or a new one.
+
+        Parameters
+        ----------
+        channel_weights : "estimated" or mapping
+            Prior probabilities of the training channels and of a new one (key None).
+        condition : int
+            Which of several nuisance conditions; the others are taken to be new.
+
+        Returns
+        -------
+        labels : tuple
+            The training channels, then None for a new one.
+        probabilities : (n, len(labels))
+        """
+        seen = self._seen()
+        if not 0 <= condition < len(seen.conditions):
+            raise InputError(f"condition: expected a number from 0 to {len(seen.conditions) - 1}, got {condition!r}.")
+        matrix = self._samples(X, "X")
+        (weights,) = self._weights(channel_weights, [seen.conditions[condition]])
+        with np.errstate(divide="ignore"):
+            values = seen.channel_log_likelihoods(matrix, condition) + np.log(weights)
+        values -= values.max(axis=1, keepdims=True)
+        chances = np.exp(values)
+        labels = seen.training.channels[seen.conditions[condition] - 1]
+        return (*labels, None), chances / chances.sum(axis=1, keepdims=True)

@@ -1,0 +1,113 @@
+"""What training has seen: the posterior of its channels and speakers, kept with the model."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from jointplda.learn.crossing import Crossing, cross
+from jointplda.learn.estep import Solution, solve
+from jointplda.learn.outer import OuterRows
+from jointplda.learn.parameters import Parameters
+from jointplda.learn.statistics import Statistics
+from jointplda.linalg import Array, IntArray, symmetric
+
+CHANNEL_UNKNOWNS = 3000
+SPEAKER_NUMBERS = 2e7
+
+
+@dataclass(frozen=True)
+class Training:
+    """Posterior of the latents of training, given all training data.
+
+    The channels of all conditions are jointly Gaussian; a speaker's y given the channels is Gaussian too, with a
+    precision that its counts determine.
+
+    Attributes
+    ----------
+    channels : tuple of tuples
+        Labels of each condition (of rank above 0).
+    channel_counts : tuple of (levels,)
+        Training samples of each.
+    channel_means : (size,), channel_covariance : (size, size)
+        xhat and Sigma, conditions one after the other, levels in the order of their labels.
+    speakers : tuple
+        Labels.
+    speaker_means : (S, Ry)
+    speaker_counts : (S, parts)
+        n_sp, samples in each part.
+    slots : sparse (S, parts * levels)
+        h_sb by part.
+    observed : (parts, conditions) bool
+        Which conditions samples of each part have labels of.
+    """
+
+    channels: tuple[tuple[Hashable, ...], ...]
+    channel_counts: tuple[Array, ...]
+    channel_means: Array
+    channel_covariance: Array
+    speakers: tuple[Hashable, ...]
+    speaker_means: Array
+    speaker_counts: Array
+    slots: csr_array
+    observed: Array
+
+
+def remember(statistics: Statistics, parameters: Parameters) -> Training | None:
+    """Posterior of everything seen in training, unless it is too large to keep.
+
+    Parameters
+    ----------
+    statistics, parameters
+        With the same conditions, all of rank 1 or more.
+    """
+    shared = [k for k in range(1, len(parameters.ranks)) if statistics.labels[k]]
+    unknowns = sum(len(statistics.labels[k]) * parameters.ranks[k] for k in shared)
+    if unknowns > CHANNEL_UNKNOWNS or statistics.n_speakers * parameters.ranks[0] > SPEAKER_NUMBERS:
+        return None
+    crossing = cross(statistics, parameters.ranks, outer=0, keep_rows=True)
+    solution = solve(crossing, parameters)
+    rows = crossing.outer_sums
+    assert isinstance(rows, OuterRows)
+    state, _, _ = rows.first(solution.E, solution.L)
+    yhat = solution.unrotated(rows.means(state, solution.Jx, solution.L).T).T
+    back = np.argsort(crossing.outer_order)
+    counts = []
+    for k in range(1, len(parameters.ranks)):
+        total = np.zeros(len(statistics.labels[k]))
+        for part in crossing.parts:
+            if k in part.level_counts:
+                total += part.level_counts[k]
+        counts.append(total)
+    return Training(
+        channels=statistics.labels[1:],
+        channel_counts=tuple(counts),
+        channel_means=np.concatenate([np.zeros(0), *(x.ravel() for x in solution.inner.means)]),
+        channel_covariance=_joint_covariance(crossing, solution, [parameters.ranks[k] for k in crossing.inner]),
+        speakers=statistics.labels[0],
+        speaker_means=yhat[back],
+        speaker_counts=crossing.group_counts[crossing.outer_group],
+        slots=crossing.slots[back],
+        observed=np.array([part.observed[1:] for part in crossing.parts], dtype=np.float64).reshape(
+            len(crossing.parts), len(parameters.ranks) - 1
+        ),
+    )
+
+
+def _joint_covariance(crossing: Crossing, solution: Solution, ranks: list[int]) -> Array:
+    """Sigma of all inner levels from the blocks of their components."""
+    starts = np.concatenate(
+        [[0], np.cumsum([crossing.levels[k] * r for k, r in zip(crossing.inner, ranks, strict=True)])]
+    )
+    Sigma = np.zeros((int(starts[-1]), int(starts[-1])))
+    for batch, covariances in zip(crossing.batches, solution.inner.covariances, strict=True):
+        for c in range(len(batch.multiplicity)):
+            for one in range(batch.ends[c], batch.ends[c + 1]):
+                places: list[IntArray] = [
+                    (starts[i] + members[one][:, None] * ranks[i] + np.arange(ranks[i])).ravel()
+                    for i, members in enumerate(batch.members)
+                ]
+                at = np.concatenate(places)
+                Sigma[np.ix_(at, at)] = covariances[c]
+    return symmetric(Sigma)

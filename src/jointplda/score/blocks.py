@@ -1,0 +1,87 @@
+"""Score matrices in blocks: several threads, cache-sized pieces, and straight to disk where they are large."""
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from jointplda.errors import InputError
+from jointplda.linalg import AnyArray
+
+ROWS, COLUMNS = 256, 1024
+
+Fill = Callable[[slice, slice, AnyArray], None]
+
+
+def fill_matrix(
+    fill: Fill, shape: tuple[int, int], dtype: Any, out: str | PathLike[str] | None = None, threads: int | None = None
+) -> AnyArray:
+    """Fill a matrix block by block; ``fill(rows, columns, block)`` writes one block.
+
+    Parameters
+    ----------
+    out : path, optional
+        Write a .npy file instead, a few rows at a time, and return it as a read-only memmap. The file appears
+        when it is complete.
+    threads : int, optional
+        Default: one per core. BLAS itself is held to one thread meanwhile.
+    """
+    threads = threads or os.cpu_count() or 1
+    if out is None:
+        matrix = np.empty(shape, dtype=dtype)
+        _fill_rows(fill, matrix, 0, threads)
+        return matrix
+    target = Path(out)
+    if not target.parent.is_dir():
+        raise InputError(f"{target}: the folder {target.parent} does not exist; create it first.")
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            header = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": False, "shape": shape}
+            np.lib.format.write_array_header_1_0(file, header)
+            for start in range(0, shape[0], ROWS * threads):
+                piece = np.empty((min(ROWS * threads, shape[0] - start), shape[1]), dtype=dtype)
+                _fill_rows(fill, piece, start, threads)
+                piece.tofile(file)
+        os.replace(name, target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    result: AnyArray = np.load(target, mmap_mode="r")
+    return result
+
+
+def _fill_rows(fill: Fill, matrix: AnyArray, offset: int, threads: int) -> None:
+    """Fill rows ``offset``... of the whole matrix into ``matrix``."""
+
+    def work(rows: slice) -> None:
+        for start in range(0, matrix.shape[1], COLUMNS):
+            columns = slice(start, min(start + COLUMNS, matrix.shape[1]))
+            fill(slice(rows.start + offset, rows.stop + offset), columns, matrix[rows, columns])
+
+    pieces = list(_pieces(len(matrix), ROWS))
+    with threadpool_limits(1, user_api="blas"):
+        if threads == 1 or len(pieces) == 1:
+            for rows in pieces:
+                work(rows)
+        else:
+            with ThreadPoolExecutor(threads) as pool:
+                list(pool.map(work, pieces))
+
+
+def in_pieces(work: Callable[[slice], None], n: int, size: int, threads: int | None = None) -> None:
+    """Call ``work`` on consecutive slices of range(n), on several threads."""
+    threads = threads or os.cpu_count() or 1
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
+        list(pool.map(work, _pieces(n, size)))
+
+
+def _pieces(n: int, size: int) -> Iterator[slice]:
+    for start in range(0, n, size):
+        yield slice(start, min(start + size, n))
