@@ -317,6 +317,27 @@ def test_sides_files_blocks_and_threads(tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["scores.npy"]
 
 
+def test_progress_and_interrupts(monkeypatch):
+    from jointplda.score import blocks
+
+    model, _ = make((3, 2))
+    E, T = sides(n=40, m=3)
+    monkeypatch.setattr(blocks, "ROWS", 4)
+    seen = []
+    model.score_matrix(E, T, callback=lambda done, total: seen.append((done, total)), threads=2)
+    assert seen[-1] == (40, 40)
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    begun = []
+
+    def stop(done, total):
+        begun.append(done)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        model.score_matrix(E, T, callback=stop, threads=2)
+    assert len(begun) < 10
+
+
 def test_an_interrupted_file_is_not_left(tmp_path, monkeypatch):
     from jointplda.score.pairs import PairScorer
 

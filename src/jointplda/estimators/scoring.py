@@ -4,6 +4,7 @@ A score is log p(samples | same speaker) - log p(samples | different speakers). 
 both; to accept where the same speaker is more probable, the threshold is -log(prior odds of the same speaker).
 """
 
+from collections.abc import Callable
 from os import PathLike
 from typing import Any
 
@@ -21,8 +22,9 @@ from jointplda.estimators.arguments import (
     score_dtype,
 )
 from jointplda.linalg import AnyArray, Array
+from jointplda.score.against import EnrolmentScorer
 from jointplda.score.blocks import fill_matrix, in_pieces
-from jointplda.score.enrolment import Enrolment, EnrolmentScorer, enrol_known, factors_of
+from jointplda.score.enrolment import Enrolment, enrol_known, factors_of
 from jointplda.score.latent import Latents
 from jointplda.score.pairs import PairScorer, Side
 from jointplda.score.partitions import EXACT, Solver
@@ -53,6 +55,7 @@ class Scores(Arguments):
         dtype: Any = None,
         out: str | PathLike[str] | None = None,
         threads: int | None = None,
+        callback: Callable[[int, int], object] | None = None,
     ) -> AnyArray:
         """LLRs of every enrolment sample against every test sample, the channels averaged over.
 
@@ -74,6 +77,8 @@ class Scores(Arguments):
             Write a .npy file block by block, and return it as a memmap.
         threads : int, optional
             Default: one per core.
+        callback : callable, optional
+            Called with the rows done and the rows in all, for progress.
 
         Returns
         -------
@@ -83,7 +88,7 @@ class Scores(Arguments):
         """
         known = enroll_channels, test_channels, channel_weights, use_training
         scorer, shape, kind = self._pair_scorer(enroll, test, self._priors(same_channel), dtype, known)
-        return fill_matrix(scorer.fill, shape, kind, out, threads)
+        return fill_matrix(scorer.fill, shape, kind, out, threads, callback)
 
     def score_trials(
         self,

@@ -80,17 +80,23 @@ def posterior(X: Any, y: Any, channels: Any, parameters: Parameters) -> Posterio
     return Posterior(found[0], tuple(found[1:]), solution.log_likelihood)
 
 
+def outer_means(crossing: Crossing, solution: Solution) -> Array:
+    """Yhat of every outer level, in the order of its labels: (K, R). Needs levels kept one by one."""
+    rows = crossing.outer_sums
+    assert isinstance(rows, OuterRows)
+    state, _, _ = rows.first(solution.E, solution.L)
+    yhat = rows.means(state, solution.Jx, solution.L)
+    result = np.empty_like(yhat)
+    result[crossing.outer_order] = solution.unrotated(yhat.T).T
+    return result
+
+
 class _Lookup:
     """Means and joint covariances of any few shared latents, from the solution by stages."""
 
     def __init__(self, crossing: Crossing, parameters: Parameters, solution: Solution) -> None:
         self.crossing, self.parameters, self.solution = crossing, parameters, solution
-        rows = crossing.outer_sums
-        assert isinstance(rows, OuterRows)
-        state, _, _ = rows.first(solution.E, solution.L)
-        yhat = rows.means(state, solution.Jx, solution.L)
-        self.outer_means = np.empty_like(yhat)
-        self.outer_means[crossing.outer_order] = solution.unrotated(yhat.T).T
+        self.outer_means = outer_means(crossing, solution)
         self.slots = crossing.slots[np.argsort(crossing.outer_order)]
         self.D = inverse(parameters.noise)[0]
         ranks = [parameters.ranks[k] for k in crossing.inner]

@@ -8,8 +8,8 @@ from scipy.sparse import csr_array
 
 from jointplda.learn.crossing import Crossing, cross
 from jointplda.learn.estep import Solution, solve
-from jointplda.learn.outer import OuterRows
 from jointplda.learn.parameters import Parameters
+from jointplda.learn.posterior import outer_means
 from jointplda.learn.statistics import Statistics
 from jointplda.linalg import Array, IntArray, symmetric
 
@@ -68,11 +68,6 @@ def remember(statistics: Statistics, parameters: Parameters) -> Training | None:
         return None
     crossing = cross(statistics, parameters.ranks, outer=0, keep_rows=True)
     solution = solve(crossing, parameters)
-    rows = crossing.outer_sums
-    assert isinstance(rows, OuterRows)
-    state, _, _ = rows.first(solution.E, solution.L)
-    yhat = solution.unrotated(rows.means(state, solution.Jx, solution.L).T).T
-    back = np.argsort(crossing.outer_order)
     counts = []
     for k in range(1, len(parameters.ranks)):
         total = np.zeros(len(statistics.labels[k]))
@@ -86,9 +81,9 @@ def remember(statistics: Statistics, parameters: Parameters) -> Training | None:
         channel_means=np.concatenate([np.zeros(0), *(x.ravel() for x in solution.inner.means)]),
         channel_covariance=_joint_covariance(crossing, solution, [parameters.ranks[k] for k in crossing.inner]),
         speakers=statistics.labels[0],
-        speaker_means=yhat[back],
+        speaker_means=outer_means(crossing, solution),
         speaker_counts=crossing.group_counts[crossing.outer_group],
-        slots=crossing.slots[back],
+        slots=crossing.slots[np.argsort(crossing.outer_order)],
         observed=np.array([part.observed[1:] for part in crossing.parts], dtype=np.float64).reshape(
             len(crossing.parts), len(parameters.ranks) - 1
         ),

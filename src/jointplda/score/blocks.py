@@ -2,7 +2,8 @@
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from os import PathLike
 from pathlib import Path
@@ -17,10 +18,16 @@ from jointplda.linalg import AnyArray
 ROWS, COLUMNS = 256, 1024
 
 Fill = Callable[[slice, slice, AnyArray], None]
+Progress = Callable[[int, int], object]
 
 
 def fill_matrix(
-    fill: Fill, shape: tuple[int, int], dtype: Any, out: str | PathLike[str] | None = None, threads: int | None = None
+    fill: Fill,
+    shape: tuple[int, int],
+    dtype: Any,
+    out: str | PathLike[str] | None = None,
+    threads: int | None = None,
+    callback: Progress | None = None,
 ) -> AnyArray:
     """Fill a matrix block by block; ``fill(rows, columns, block)`` writes one block.
 
@@ -31,11 +38,13 @@ def fill_matrix(
         when it is complete.
     threads : int, optional
         Default: one per core. BLAS itself is held to one thread meanwhile.
+    callback : callable, optional
+        Called with the rows done and the rows in all, now and then.
     """
     threads = threads or os.cpu_count() or 1
     if out is None:
         matrix = np.empty(shape, dtype=dtype)
-        _fill_rows(fill, matrix, 0, threads)
+        _fill_rows(fill, matrix, 0, shape[0], threads, callback)
         return matrix
     target = Path(out)
     if not target.parent.is_dir():
@@ -47,7 +56,7 @@ def fill_matrix(
             np.lib.format.write_array_header_1_0(file, header)
             for start in range(0, shape[0], ROWS * threads):
                 piece = np.empty((min(ROWS * threads, shape[0] - start), shape[1]), dtype=dtype)
-                _fill_rows(fill, piece, start, threads)
+                _fill_rows(fill, piece, start, shape[0], threads, callback)
                 piece.tofile(file)
         os.replace(name, target)
     except BaseException:
@@ -57,31 +66,34 @@ def fill_matrix(
     return result
 
 
-def _fill_rows(fill: Fill, matrix: AnyArray, offset: int, threads: int) -> None:
+def _fill_rows(fill: Fill, matrix: AnyArray, offset: int, total: int, threads: int, callback: Progress | None) -> None:
     """Fill rows ``offset``... of the whole matrix into ``matrix``."""
+    done, lock = [offset], threading.Lock()
 
     def work(rows: slice) -> None:
         for start in range(0, matrix.shape[1], COLUMNS):
             columns = slice(start, min(start + COLUMNS, matrix.shape[1]))
             fill(slice(rows.start + offset, rows.stop + offset), columns, matrix[rows, columns])
+        if callback is not None:
+            with lock:
+                done[0] += rows.stop - rows.start
+                callback(done[0], total)
 
-    pieces = list(_pieces(len(matrix), ROWS))
-    with threadpool_limits(1, user_api="blas"):
-        if threads == 1 or len(pieces) == 1:
-            for rows in pieces:
-                work(rows)
-        else:
-            with ThreadPoolExecutor(threads) as pool:
-                list(pool.map(work, pieces))
+    in_pieces(work, len(matrix), ROWS, threads)
 
 
 def in_pieces(work: Callable[[slice], None], n: int, size: int, threads: int | None = None) -> None:
-    """Call ``work`` on consecutive slices of range(n), on several threads."""
+    """Call ``work`` on consecutive slices of range(n), on several threads; an interrupt drops what has not begun."""
     threads = threads or os.cpu_count() or 1
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
-        list(pool.map(work, _pieces(n, size)))
-
-
-def _pieces(n: int, size: int) -> Iterator[slice]:
-    for start in range(0, n, size):
-        yield slice(start, min(start + size, n))
+    pieces = [slice(start, min(start + size, n)) for start in range(0, n, size)]
+    with threadpool_limits(1, user_api="blas"):
+        if threads == 1 or len(pieces) == 1:
+            for piece in pieces:
+                work(piece)
+            return
+        pool = ThreadPoolExecutor(threads)
+        try:
+            for _ in pool.map(work, pieces):
+                pass
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)

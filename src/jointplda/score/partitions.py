@@ -137,20 +137,33 @@ def _by_size(codes: IntArray) -> IntArray:
 
 
 def all_partitions(n: int, priors: Array) -> Weighted:
-    """Every partition of n samples that the prior allows."""
+    """Every partition of n samples that the prior (conditions,) allows."""
     found = start(len(priors))
     for _ in range(n):
         found = extend(found, priors)
     return found
 
 
-def likely_partitions(phi: Array, priors: Array, solver: Solver, beam: int) -> Weighted:
-    """The partitions of one set phi (n, r) that a beam keeps: samples are added one by one, the best kept."""
-    found = start(len(priors))
+def likely_partitions(
+    phi: Array, priors: Array, solver: Solver, beam: int, speakers: IntArray | None = None
+) -> Weighted:
+    """The partitions of one set that a beam keeps: samples are added one by one, and the best kept.
+
+    Parameters
+    ----------
+    phi : (n, r)
+    priors : (n, conditions)
+        P(same channel) by which each sample joins those before it.
+    beam : int
+        How many are kept; with as many as there are, all of them.
+    speakers : (n,) int64, optional
+        Who speaks; default: one speaker.
+    """
+    found = start(priors.shape[1])
     for i in range(len(phi)):
-        found = extend(found, priors)
+        found = extend(found, priors[i])
         if len(found.codes) > beam:
-            codes = with_speaker(found.codes)
+            codes = with_speaker(found.codes, None if speakers is None else speakers[: i + 1])
             value = found.log_priors + solver.log_evidence(phi[None, : i + 1], codes)[0]
             best = np.sort(np.argpartition(-value, beam)[:beam])
             found = Weighted(found.codes[best], found.log_priors[best])

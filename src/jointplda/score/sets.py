@@ -13,7 +13,7 @@ import numpy as np
 from jointplda.linalg import Array, IntArray
 from jointplda.score.evidence import Assignment, solve
 from jointplda.score.latent import Latents
-from jointplda.score.partitions import Solver, Weighted, extend, start, with_speaker
+from jointplda.score.partitions import Solver, likely_partitions, with_speaker
 from jointplda.score.seen import NEW, Seen
 
 
@@ -53,7 +53,8 @@ class SetScorer:
         phi = np.concatenate([a, b])[None]
         totals = []
         for column, speakers in zip((1, 0), self._speakers(a, b), strict=True):
-            found = self._partitions(phi, len(a), column, speakers)
+            priors = self.priors[:, np.repeat([0, column], [len(a), len(b)])].T
+            found = likely_partitions(phi[0], priors, self.solver, self.beam, speakers)
             values = self._evidence(phi, found.codes, speakers)[0] + found.log_priors
             totals.append(float(np.logaddexp.reduce(values)))
         return totals[1] - totals[0]
@@ -65,18 +66,6 @@ class SetScorer:
 
     def _evidence(self, phi: Array, codes: IntArray, speakers: IntArray) -> Array:
         return self.solver.log_evidence(phi, with_speaker(codes, speakers))
-
-    def _partitions(self, phi: Array, first: int, column: int, speakers: IntArray) -> Weighted:
-        """Partitions of all samples: those of A with the prior of one speaker, those of B as the hypothesis has it."""
-        n = phi.shape[1]
-        found = start(len(self.priors))
-        for i in range(n):
-            found = extend(found, self.priors[:, 0 if i < first else column])
-            if len(found.codes) > self.beam:
-                value = found.log_priors + self._evidence(phi[:, : i + 1], found.codes, speakers[: i + 1])[0]
-                best = np.sort(np.argpartition(-value, self.beam)[: self.beam])
-                found = Weighted(found.codes[best], found.log_priors[best])
-        return found
 
 
 def _alone_apart(codes: IntArray) -> IntArray:
