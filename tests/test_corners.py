@@ -235,3 +235,71 @@ def test_constant_columns_and_scales():
     assert statistics.constant.tolist() == [False, True, False]
     assert statistics.scales[[0, 2]] == pytest.approx(X.var(axis=0)[[0, 2]])
     assert statistics.scales[1] == pytest.approx(X.var(axis=0)[[0, 2]].mean())
+
+
+def test_what_a_fit_leaves_behind():
+    import pandas as pd
+
+    X, s, c, _ = world(np.random.default_rng(12), 5, (2, 1), 20, 4, 200)
+    frame = pd.DataFrame(X, columns=list("vwxyz"))
+    model = JointPLDA(2, 1, tol=1e-2, warm_start=True).fit(frame, s, channels=c)
+    assert model.feature_names_in_.tolist() == list("vwxyz")
+    model.fit_statistics(Statistics.from_samples(X[:, :4], s, c))
+    assert not hasattr(model, "feature_names_in_")
+    assert model.mean_.shape == (4,)
+    largest = np.argmax(np.abs(model.V_), axis=0)
+    assert np.all(model.V_[largest, np.arange(2)] > 0)
+    assert model.training_ == {"samples": 200.0, "speakers": 20, "channels": [4], "conditions": ["channel"]}
+
+
+def test_conditions_keep_their_names_and_ranks(tmp_path):
+    import pandas as pd
+
+    X, s, c, _ = world(np.random.default_rng(13), 4, (2, 1), 20, 4, 200)
+    frame = pd.DataFrame({"language": c, "room": (c + s) % 3})
+    assert Statistics.from_samples(X, s, frame).with_conditions([1]).conditions == ("room",)
+    model = JointPLDA(2, [2, 1], tol=1e-2).fit(X, s, channels=frame)
+    model.save(tmp_path / "m.safetensors")
+    loaded = JointPLDA.load(tmp_path / "m.safetensors")
+    assert loaded.channel_ranks_ == (2, 1)
+    assert loaded.training_["conditions"] == ["language", "room"]
+    swapped = frame[["room", "language"]]
+    assert loaded.score(X, s, channels=swapped) == pytest.approx(model.score(X, s, channels=frame))
+
+
+def test_pipelines_skip_what_does_nothing(tmp_path):
+    from sklearn.exceptions import NotFittedError
+
+    from jointplda import Pipeline
+
+    X, s, c, _ = world(np.random.default_rng(14), 4, (2, 1), 20, 4, 200)
+    pipe = Pipeline([("nothing", "passthrough"), ("model", JointPLDA(2, 1, tol=1e-2))]).fit(X, s, c)
+    pipe.save(tmp_path / "p")
+    assert list(Pipeline.load(tmp_path / "p").named_steps) == ["model"]
+    with pytest.raises(NotFittedError):
+        Pipeline([("center", Center()), ("model", pipe[-1])]).save(tmp_path / "q")
+    with pytest.raises(NotFittedError):
+        make_pipeline(Center(), JointPLDA()).save(tmp_path / "q")
+
+
+@pytest.mark.parametrize("ranks", [[-1, 2], [[1]], ["a"], 2.0, [1.0]])
+def test_channel_ranks_of_given_parameters(ranks):
+    with pytest.raises(ValueError, match=r"channel_ranks: expected ranks that add up to 1"):
+        JointPLDA.from_parameters(np.zeros(3), np.ones((3, 1)), np.ones((3, 1)), np.eye(3), channel_ranks=ranks)
+
+
+def test_starts_after_an_interrupt_are_not_tried():
+    X, s, c, _ = world(np.random.default_rng(15), 4, (2, 1), 20, 4, 200)
+    seen = []
+
+    def stop(iteration):
+        seen.append(iteration)
+        raise KeyboardInterrupt
+
+    from jointplda.learn import em
+
+    em._interrupted[0] = float("-inf")
+    with pytest.warns(Warning, match="interrupted"):
+        JointPLDA(2, 1, n_init=5, callback=stop).fit(X, s, channels=c)
+    em._interrupted[0] = float("-inf")
+    assert len(seen) == 1

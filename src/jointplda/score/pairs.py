@@ -24,7 +24,7 @@ from jointplda.linalg import AnyArray, Array, IntArray, cholesky
 from jointplda.score.blocks import in_pieces
 
 Pattern = tuple[bool, ...]
-PIECE = 512
+PIECE = 2048
 
 
 @dataclass(frozen=True)
