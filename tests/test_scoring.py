@@ -417,3 +417,166 @@ def test_models_can_be_chosen():
     everything = model.score_enrolment(enrolment, T)
     assert np.array_equal(model.score_enrolment(enrolment, T, models=["c", "a"]), everything[[2, 0]])
     assert len(enrolment) == 3
+
+
+def test_what_another_model_prepared_is_refused():
+    model, p = make((3, 2))
+    other, _ = make((3, 2), seed=7)
+    E, T = sides()
+    with pytest.raises(ValueError, match="prepared by another model, or before this one was fitted again"):
+        model.score_matrix(other.prepare(E), T)
+    with pytest.raises(ValueError, match="made by another model"):
+        model.score_enrolment(other.enroll(E, list("aabbc")), T)
+    same = JointPLDA.from_parameters(p.mean, *p.loadings, np.linalg.inv(p.noise))
+    assert np.array_equal(model.score_matrix(same.prepare(E), T), model.score_matrix(E, T))
+
+
+def test_scores_follow_the_parameters():
+    model, _ = make((3, 2))
+    E, T = sides()
+    before = model.score_matrix(E, T)
+    model.V_ *= 2.0
+    fresh = JointPLDA.from_parameters(model.mean_, model.V_, model.U_, model.D_)
+    assert model.score_matrix(E, T) == pytest.approx(fresh.score_matrix(E, T), abs=1e-12)
+    assert np.abs(model.score_matrix(E, T) - before).max() > 0.1
+
+
+def test_types_of_sides_and_scores():
+    model, _ = make((3, 2))
+    E, T = sides()
+    side = model.prepare(E, dtype=np.float32)
+    assert side.table.dtype == np.float32
+    assert model.score_matrix(side, T).dtype == np.float32
+    assert model.score_matrix(T, side).dtype == np.float32
+    assert model.score_matrix(model.prepare(E), T, dtype="f4").dtype == np.float32
+    assert model.score_matrix(model.prepare(E), side).dtype == np.float64
+    assert model.score_trials(E, T, []).shape == (0,)
+
+
+def test_float32_that_would_lose_too_much_is_not_used_unasked():
+    rng = np.random.default_rng(11)
+    model = JointPLDA.from_parameters(np.zeros(6), rng.normal(size=(6, 6)), rng.normal(size=(6, 1)), np.eye(6) * 1e7)
+    X = model.sample([0, 0, 1, 1], channels=[0, 1, 0, 1], random_state=0)
+    exact = model.score_matrix(X, X)
+    assert model.score_matrix(X.astype(np.float32), X.astype(np.float32)).dtype == np.float64
+    with pytest.warns(Warning, match="float32 scores may be off"):
+        model.score_matrix(X, X, dtype=np.float32)
+    assert np.isfinite(exact).all()
+
+
+def test_sides_are_matched_by_name_without_training():
+    import pandas as pd
+
+    model, _ = make((2, 2, 1))
+    E, T = sides()
+    first = pd.DataFrame({"language": list("xxyyx"), "room": list("rsrsr")})
+    second = pd.DataFrame({"language": list("xyxy"), "room": list("rrss")})
+    found = model.score_matrix(E, T, enroll_channels=first, test_channels=second[["room", "language"]])
+    assert found == pytest.approx(model.score_matrix(E, T, enroll_channels=first, test_channels=second))
+    enrolment = model.enroll(E, list("aabbc"), channels=first)
+    a, b = (model.score_enrolment(enrolment, T, test_channels=c) for c in (second, second[["room", "language"]]))
+    assert np.array_equal(a, b)
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5, "2"])
+def test_bad_threads_destroy_nothing(threads, tmp_path):
+    model, _ = make((3, 2))
+    E, T = sides()
+    model.score_matrix(E, T, out=tmp_path / "good.npy")
+    before = (tmp_path / "good.npy").read_bytes()
+    with pytest.raises(ValueError, match="threads must be a whole number"):
+        model.score_matrix(E, T, out=tmp_path / "good.npy", threads=threads)
+    assert (tmp_path / "good.npy").read_bytes() == before
+    (tmp_path / "plain").write_text("")
+    assert (tmp_path / "good.npy").stat().st_mode == (tmp_path / "plain").stat().st_mode
+    with pytest.raises(ValueError, match="got a folder"):
+        model.score_matrix(E, T, out=tmp_path)
+
+
+def test_more_odd_arguments():
+    model, _ = make((3, 2))
+    E, T = sides()
+    for call, message in [
+        (lambda: model.score_sets((x for x in ()), [T]), "at least one set"),
+        (lambda: model.score_sets(3, [T]), "got int"),
+        (lambda: model.score_enrolment(model.enroll(E, list("aabbc")), T, models=1), "expected a list of labels"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            call()
+    from sklearn.exceptions import NotFittedError
+
+    for name in ("score_matrix", "score_sets"):
+        with pytest.raises(NotFittedError):
+            getattr(JointPLDA(), name)(E, T)
+    generated = model.score_sets((one for one in (E[:2], E[2:])), [T])
+    assert generated.shape == (2, 1)
+
+
+def test_large_samples_and_three_conditions_do_not_overflow():
+    model, p = make((2, 1, 1, 1))
+    E, T = (30.0 * side for side in sides())
+    expected = [[brute_pair(p, e, t, [(0.9, 0.2)] * 3) for t in T] for e in E]
+    found = model.score_matrix(E, T, same_channel=(0.9, 0.2))
+    assert found == pytest.approx(np.array(expected), rel=1e-9, abs=1e-6)
+
+
+def test_a_mean_far_away_does_not_matter():
+    model, p = make((3, 2))
+    E, T = sides()
+    far = JointPLDA.from_parameters(p.mean + 1e4, *p.loadings, np.linalg.inv(p.noise))
+    expected = model.score_matrix(E, T)
+    assert far.score_matrix(E + 1e4, T + 1e4, dtype=np.float32) == pytest.approx(expected, abs=1e-3)
+
+
+def test_many_pieces(monkeypatch):
+    from jointplda.estimators import scoring
+    from jointplda.score import against, pairs
+
+    model, _ = make((2, 2), d=3)
+    E, T = sides(n=12, m=7, d=3)
+    rows = np.array([(i, j) for i in range(12) for j in range(7)])
+    labels = list("xyzxyzxyzxyz")
+
+    def everything():
+        return [
+            model.score_trials(E, T, rows),
+            model.score_matrix(E, T),
+            model.score_enrolment(model.enroll(E, np.arange(12), channels=labels), T, test_channels=list("xyzxyzq")),
+            model.score_enrolment(model.enroll(E, np.arange(12) // 3), T),
+        ]
+
+    expected = everything()
+    monkeypatch.setattr(scoring, "TRIALS", 5)
+    monkeypatch.setattr(pairs, "PIECE", 5)
+    monkeypatch.setattr(against, "ROWS", 2)
+    monkeypatch.setattr(against, "NUMBERS", 1)
+    for a, b in zip(everything(), expected):
+        assert a == pytest.approx(b, abs=1e-10)
+
+
+@pytest.mark.parametrize("ranks, n", [((2, 2), 5), ((2, 1, 1), 3)])
+def test_a_beam_as_wide_as_all_partitions_is_exact(ranks, n):
+    model, _ = make(ranks, d=3)
+    X, T = sides(n=n, m=3, d=3)
+    enrolment = model.enroll(X, ["m"] * n)
+    exact = model.score_enrolment(enrolment, T, same_channel=(0.7, 0.2))
+    partitions_in_all = len(list(partitions(n))) ** (len(ranks) - 1)
+    for beam, close in ((partitions_in_all - 1, 0.05), (partitions_in_all // 2, 0.2)):
+        found = model.score_enrolment(enrolment, T, same_channel=(0.7, 0.2), beam=beam)
+        assert found == pytest.approx(exact, abs=close)
+        assert not np.array_equal(found, exact)
+        pair = model.score_sets([X[:2]], [X[2:]], same_channel=(0.7, 0.2), beam=beam)
+        assert pair == pytest.approx(model.score_sets([X[:2]], [X[2:]], same_channel=(0.7, 0.2)), abs=close)
+
+
+def test_models_of_very_different_sizes():
+    model, _ = make((3, 2))
+    rng = np.random.default_rng(12)
+    X = rng.normal(size=(1200, 5))
+    models = np.where(np.arange(1200) < 700, "large", [f"m{i}" for i in range(1200)])
+    enrolment = model.enroll(X, models, channels=rng.integers(0, 3, 1200))
+    assert len(enrolment) == 501
+    assert len(enrolment.groups) == 2
+    found = model.score_enrolment(enrolment, X[:2])
+    alone = model.score_enrolment(model.enroll(X[900:901], ["m900"], channels=["c"]), X[:2])
+    assert found[enrolment.models.index("m900")] == pytest.approx(alone[0], abs=1e-9)

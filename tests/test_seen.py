@@ -177,7 +177,8 @@ def test_too_much_to_keep(trained, monkeypatch):
         ({}, "not all 0"),
         ({"en": -1.0, None: 2.0}, "at least 0"),
         ("guess", 'expected "estimated" or a mapping'),
-        (["estimated"] * 3, "one per condition, got 3"),
+        ({"en": "x"}, "expected numbers"),
+        (["estimated"] * 3, 'expected "estimated" or a mapping'),
     ],
 )
 def test_bad_weights(trained, weights, message):
@@ -211,3 +212,83 @@ def test_pipelines_score_raw_samples(trained, tmp_path):
         assert np.array_equal(one.predict(w.T), model.predict(T))
         assert np.array_equal(one.predict_proba(w.T, w.ct), model.predict_proba(T, w.ct))
         assert np.array_equal(one.channel_posterior(w.T)[1], model.channel_posterior(T)[1])
+
+
+def test_weights_per_condition():
+    w = World(2)
+    with pytest.raises(ValueError, match="expected 2, one per condition, got 3"):
+        w.model.score_matrix(w.E, w.T, channel_weights=["estimated"] * 3)
+    counts = [dict(zip(labels, n)) for labels, n in zip(w.model.seen_.channels, w.model.seen_.channel_counts)]
+    explicit = [{**one, None: np.mean(list(one.values()))} for one in counts]
+    estimated = w.model.score_matrix(w.E, w.T, channel_weights="estimated")
+    assert w.model.score_matrix(w.E, w.T, channel_weights=explicit) == pytest.approx(estimated, abs=1e-9)
+
+
+def test_the_second_condition_has_its_own_channels():
+    w = World(2)
+    labels, found = w.model.channel_posterior(w.T, {0: 1.0, 2: 3.0}, condition=1)
+    assert labels == (0, 1, 2, None)
+    values = np.array([[w.joint(w.T[[j]], ["zz"], [[None, c]]) for c in (0, 2)] for j in range(6)])
+    values += np.log([0.25, 0.75])
+    values -= np.logaddexp.reduce(values, axis=1, keepdims=True)
+    assert found[:, [0, 2]] == pytest.approx(np.exp(values), abs=1e-9)
+    for bad in (2, -1, "room", 0.5):
+        with pytest.raises(ValueError, match="condition must be a whole number from 0 to 1"):
+            w.model.channel_posterior(w.T, condition=bad)
+
+
+def test_what_training_saw_can_be_left_out(trained):
+    w = trained
+    m = w.model
+    bare = JointPLDA.from_parameters(m.mean_, m.V_, m.U_, m.D_, channel_ranks=m.channel_ranks_)
+    models = list("aaabbcc")
+    found, expected = (
+        one.score_enrolment(one.enroll(w.E, models, w.ce, use_training=False), w.T, test_channels=w.ct)
+        for one in (m, bare)
+    )
+    assert found == pytest.approx(expected, abs=1e-9)
+    given = {"channels_a": [w.ce[:2]], "channels_b": [w.ct[:3]], "use_training": False}
+    assert m.score_sets([w.E[:2]], [w.T[:3]], **given) == pytest.approx(
+        bare.score_sets([w.E[:2]], [w.T[:3]], **given), abs=1e-9
+    )
+    assert np.abs(m.score_sets([w.E[:2]], [w.T[:3]], **{**given, "use_training": True}) - found[0, 0]).max() > 1e-3
+
+
+def test_a_condition_of_rank_zero_changes_nothing():
+    w = World(1)
+    frame = np.column_stack([np.full(40, "same", dtype=object), w.channels[:, 0]])
+    with pytest.warns(Warning, match="left out"):
+        two = JointPLDA(2, max_iter=30, tol=1e-3).fit(w.X, w.s, frame)
+    one = JointPLDA(2, max_iter=30, tol=1e-3).fit(w.X, w.s, w.channels)
+    assert two.channel_ranks_[0] == 0
+    ce, ct = (np.column_stack([np.full(len(c), "same", dtype=object), c]) for c in (w.ce, w.ct))
+    pairs = [
+        m.score_matrix(w.E, w.T, p, enroll_channels=a, test_channels=b)
+        for m, a, b, p in ((one, w.ce, w.ct, (0.7, 0.2)), (two, ce, ct, [(0.1, 0.9), (0.7, 0.2)]))
+    ]
+    assert pairs[0] == pytest.approx(pairs[1], abs=1e-9)
+    assert two.channel_posterior(w.T, condition=1)[1] == pytest.approx(one.channel_posterior(w.T)[1], abs=1e-9)
+    with pytest.raises(ValueError, match="condition: 0 has rank 0"):
+        two.channel_posterior(w.T)
+
+
+def test_labels_of_another_type_are_a_warning():
+    X, s, c, _ = world(np.random.default_rng(5), 4, (2, 1), 10, 3, 100)
+    model = JointPLDA(2, 1, tol=1e-2).fit(X, s, c)
+    with pytest.warns(Warning, match="Are they of another type"):
+        model.score_matrix(X[:2], X[2:4], enroll_channels=["0", "1"], test_channels=["0", "2"])
+
+
+def test_too_many_speakers_to_keep(monkeypatch):
+    w = World(1)
+    monkeypatch.setattr(training, "SPEAKER_NUMBERS", 5)
+    assert clone(w.model).fit(w.X, w.s, w.channels).seen_ is None
+
+
+def test_a_pipeline_passes_labels_to_predict(trained):
+    w = trained
+    pipe = make_pipeline(Center(), JointPLDA(2, [2, 1][: w.K], tol=1e-3)).fit(w.X, w.s, w.channels)
+    model, T = pipe[-1], w.X - pipe[0].offset_
+    with_labels, without = model.predict(T, w.channels), model.predict(T)
+    assert (with_labels != without).any()
+    assert np.array_equal(pipe.predict(w.X, w.channels), with_labels)

@@ -25,7 +25,7 @@ def write_tensors(
 
     Arrays are made C-ordered first: safetensors stores others wrongly without a word.
     """
-    target = _checked_target(path)
+    target = writable_target(path)
     ordered = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
     text = json.dumps({"kind": kind, "version": version, **metadata}, sort_keys=True, allow_nan=True)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
@@ -36,14 +36,14 @@ def write_tensors(
         for key, array in ordered.items():
             if stored[key].dtype != array.dtype or stored[key].tobytes() != array.tobytes():
                 raise FileError(f"{target}: what was written does not read back ({key}); nothing was kept.")
-        os.chmod(name, 0o666 & ~_umask())
+        os.chmod(name, usual_mode())
         os.replace(name, target)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
 
 
-def _checked_target(path: str | PathLike[str]) -> Path:
+def writable_target(path: str | PathLike[str]) -> Path:
     """Where to write: behind a link, the file it leads to."""
     target = Path(os.path.realpath(path))
     if not str(path) or target.is_dir():
@@ -113,7 +113,8 @@ def _from_plain(label: Any) -> Hashable:
     return tuple(_from_plain(part) for part in label) if isinstance(label, list) else label
 
 
-def _umask() -> int:
+def usual_mode() -> int:
+    """Permissions that a new file would get."""
     mask = os.umask(0)
     os.umask(mask)
-    return mask
+    return 0o666 & ~mask

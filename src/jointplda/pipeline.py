@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from jointplda import model_file, preprocessing
 from jointplda.errors import FileError, InputError
+from jointplda.estimators.arguments import checked_sets
 from jointplda.estimators.joint import JointPLDA
 from jointplda.estimators.plain import PLDA
 from jointplda.learn.posterior import Posterior
@@ -85,7 +86,8 @@ class Pipeline(_SklearnPipeline):  # type: ignore[misc]
 
     def score_sets(self, sets_a: Any, sets_b: Any, **kwargs: Any) -> AnyArray:
         """LLRs of sets of raw samples; see the model's own method."""
-        sides = [[self._transformed(X) for X in sets] for sets in (sets_a, sets_b)]
+        given = checked_sets(sets_a, "sets_a"), checked_sets(sets_b, "sets_b")
+        sides = [[self._transformed(X) for X in sets] for sets in given]
         scores: AnyArray = self._model().score_sets(*sides, **kwargs)
         return scores
 

@@ -1,6 +1,7 @@
 """Arguments of scoring methods as users give them, turned into arrays."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from jointplda.data import embeddings
 from jointplda.data.labels import MISSING, Columns, conditions, encode
-from jointplda.errors import InputError
+from jointplda.errors import InputError, warn
 from jointplda.learn.parameters import Parameters
 from jointplda.learn.training import Training
 from jointplda.linalg import Array, IntArray
@@ -16,6 +17,8 @@ from jointplda.score.enrolment import Enrolment
 from jointplda.score.pairs import PairModel, Side
 from jointplda.score.seen import Seen
 from jointplda.settings import check_number
+
+FLOAT32_ERROR = 2e-3
 
 
 class Arguments:
@@ -57,26 +60,49 @@ class Arguments:
     def _kept(self) -> list[int]:
         return [k for k, rank in enumerate(self.channel_ranks_) if rank] if self._channels_are_shared() else []
 
+    def _fingerprint(self) -> str:
+        """A digest of the parameters: what was prepared with others must not be scored with these."""
+        check_is_fitted(self)
+        digest = blake2b(repr(self.channel_ranks_).encode(), digest_size=16)
+        for array in (self.mean_, self.V_, self.U_, self.D_):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
     def _pair_model(self) -> PairModel:
         """Hypotheses of pairs, made once for given parameters."""
-        key = (self.mean_, self.V_, self.U_, self.D_)
+        key = self._fingerprint()
         kept = self.__dict__.get("_pairs")
-        if kept is None or any(old is not new for old, new in zip(kept[0], key, strict=True)):
-            kept = self.__dict__["_pairs"] = (key, PairModel.of(*self._shareable()))
+        if kept is None or kept[0] != key:
+            kept = self.__dict__["_pairs"] = (key, PairModel.of(*self._shareable(), key))
         model: PairModel = kept[1]
         return model
 
     def _side(self, X: Any, what: str, dtype: Any, other: Any) -> Side:
         if isinstance(X, Side):
-            if len(X.model.mean) != len(self.parameters_.mean) or X.model.conditions != len(self._shareable()[1]):
-                raise InputError(f"{what}: was prepared by another model.")
-            return X
+            if X.model.fingerprint != self._fingerprint():
+                raise InputError(f"{what}: was prepared by another model, or before this one was fitted again.")
+            kind = X.table.dtype if dtype is None else score_dtype(dtype)
+            return X if X.table.dtype == kind else Side(X.model, X.table.astype(kind))
         if dtype is None and isinstance(other, Side):
             dtype = other.table.dtype
         return self._pair_model().side(self._samples(X, what), score_dtype(dtype, X, other))
 
+    def _sides(self, enroll: Any, test: Any, dtype: Any) -> tuple[Side, Side]:
+        """Both sides as one type; float64 where float32 was not asked for and would lose too much."""
+        left = self._side(enroll, "enroll", dtype, test)
+        right = self._side(test, "test", left.table.dtype, enroll)
+        if left.table.dtype == np.float32 and max(left.rounding, right.rounding) > FLOAT32_ERROR:
+            if dtype is None and not isinstance(enroll, Side) and not isinstance(test, Side):
+                return self._sides(enroll, test, np.float64)
+            warn(
+                f"float32 scores may be off by about {max(left.rounding, right.rounding):.1g} nats: the noise is small "
+                "beside the rest. Use dtype=float64."
+            )
+        return left, right
+
     def _priors(self, same_channel: Any) -> Array:
         """P(same channel) as (conditions of rank above 0, 2)."""
+        check_is_fitted(self)
         K = len(self.channel_ranks_)
         try:
             given = np.asarray(same_channel, dtype=np.float64)
@@ -91,32 +117,40 @@ class Arguments:
             raise InputError(f"same_channel: expected probabilities from 0 to 1, got {same_channel!r:.60}.")
         return np.broadcast_to(given, (K, 2))[self._kept()]
 
-    def _columns(self, channels: Any, n: int, what: str) -> Columns:
-        expected = [f"channel{i}" for i in range(len(self.channel_ranks_))]
+    def _columns(self, channels: Any, n: int, what: str, like: tuple[str, ...] | None) -> Columns:
+        """Columns of the conditions of rank above 0, in the order of training (or of ``like``, the other side)."""
+        expected = tuple(f"channel{i}" for i in range(len(self.channel_ranks_))) if like is None else like
         if hasattr(self, "training_"):
-            expected = self.training_["conditions"]
+            expected = tuple(self.training_["conditions"])
         if not self._channels_are_shared():
             raise InputError(f"{what}: this model knows no channels that samples could share; leave it out.")
-        columns = conditions(channels).ordered(tuple(expected))
+        columns = conditions(channels).ordered(expected)
         for column in columns.values:
             check_length(what, encode(column, what=what)[0], range(n))
         return Columns(tuple(columns.names[k] for k in self._kept()), tuple(columns.values[k] for k in self._kept()))
 
-    def _channel_codes(self, channels: Any, n: int, what: str) -> tuple[IntArray, tuple[tuple[Hashable, ...], ...]]:
+    def _channel_codes(
+        self, channels: Any, n: int, what: str, like: tuple[str, ...] | None = None
+    ) -> tuple[IntArray, tuple[tuple[Hashable, ...], ...]]:
         """Codes (n, conditions) and labels of given channels; -1 where there is none."""
         if channels is None:
             return np.full((n, len(self._kept())), MISSING, dtype=np.int64), tuple(() for _ in self._kept())
-        found = [encode(column, what=what) for column in self._columns(channels, n, what).values]
+        found = [encode(column, what=what) for column in self._columns(channels, n, what, like).values]
         codes = np.stack([codes for codes, _ in found], axis=1) if found else np.zeros((n, 0), dtype=np.int64)
         return codes, tuple(tuple(labels) for _, labels in found)
 
     def _labels_like(
-        self, channels: Any, labels: tuple[tuple[Hashable, ...], ...], n: int, what: str
+        self,
+        channels: Any,
+        labels: tuple[tuple[Hashable, ...], ...],
+        n: int,
+        what: str,
+        like: tuple[str, ...] | None = None,
     ) -> tuple[IntArray, tuple[tuple[Hashable, ...], ...]]:
         """Codes of channels as positions in given labels, -1 where there is none; new labels are added behind."""
         if channels is None:
             return np.full((n, len(labels)), MISSING, dtype=np.int64), labels
-        codes, names = self._channel_codes(channels, n, what)
+        codes, names = self._channel_codes(channels, n, what, like)
         result, all_labels = np.full_like(codes, MISSING), []
         for k, own in enumerate(names):
             index = {label: i for i, label in enumerate(labels[k])}
@@ -133,7 +167,7 @@ class Arguments:
         first, labels = self._channel_codes(enroll_channels, n, "enroll_channels")
         if test_channels is None:
             return first, np.full((m, first.shape[1]), MISSING, dtype=np.int64)
-        return first, self._labels_like(test_channels, labels, m, "test_channels")[0]
+        return first, self._labels_like(test_channels, labels, m, "test_channels", names_of(enroll_channels))[0]
 
     def _set_codes(
         self, sides: list[list[Array]], channels_a: Any, channels_b: Any, seen: Seen | None
@@ -153,7 +187,7 @@ class Arguments:
         for sets, channels in zip(sides, (channels_a, channels_b), strict=True):
             mine = []
             for phi, one in zip(sets, channels, strict=True):
-                codes, labels = self._labels_like(one, labels, len(phi), "channels of a set")
+                codes, labels = self._labels_like(one, labels, len(phi), "channels of a set", names_of(channels_a[0]))
                 mine.append(codes)
             result.append(mine)
         return result
@@ -181,41 +215,70 @@ class Arguments:
 
     def _any_seen(self, *channels: Any) -> bool:
         """Whether any given label is one of training's."""
-        if getattr(self, "seen_", None) is None:
+        seen = self._seen_or_none()
+        if seen is None:
             return False
+        found = False
         for one in channels:
             if one is not None:
                 _, names = self._channel_codes(one, len(conditions(one).values[0]), "channels")
-                seen = self._seen()
-                for k, labels in zip(seen.conditions, names, strict=True):
-                    if set(labels) & set(seen.training.channels[k - 1]):
-                        return True
-        return False
+                for trained, labels in zip(seen.labels, names, strict=True):
+                    common = set(labels) & set(trained)
+                    found = found or bool(common)
+                    if not common and {str(label) for label in labels} & {str(label) for label in trained}:
+                        warn(
+                            f"No label of these channels is one of training's, though some look alike: "
+                            f"{labels[0]!r} is not {trained[0]!r}. Are they of another type?"
+                        )
+        return found
 
-    def _weights(self, channel_weights: Any, factors: Sequence[int]) -> list[Array]:
-        """Probabilities of the training channels and of a new one, for each condition."""
-        seen = self._seen()
+    def _condition(self, condition: Any) -> int:
+        """Position of a condition among those of rank above 0."""
+        most = len(self.channel_ranks_) - 1
+        if not self._kept():
+            raise InputError("This model has no channels that samples could share.")
+        k = int(check_number("condition", condition, 0, most, whole=True))
+        if k not in self._kept():
+            raise InputError(f"condition: {k} has rank 0, so nothing is known of its channels.")
+        return self._kept().index(k)
+
+    def _weights(self, channel_weights: Any) -> list[Array]:
+        """Probabilities of the training channels and of a new one, for each condition of rank above 0."""
+        seen, K = self._seen(), len(self.channel_ranks_)
         many = isinstance(channel_weights, (list, tuple))
-        given = channel_weights if many else [channel_weights] * len(factors)
-        if len(given) != len(factors):
-            raise InputError(f"channel_weights: expected {len(factors)}, one per condition, got {len(given)}.")
-        result = []
-        for k, one in zip(factors, given, strict=True):
-            labels, counts = seen.training.channels[k - 1], seen.training.channel_counts[k - 1]
-            if isinstance(one, str) and one == "estimated":
-                # One more channel is as probable as an average one: Laplace's rule over channels.
-                weights = np.append(counts, counts.mean() if len(counts) else 1.0)
-            elif isinstance(one, Mapping):
-                unknown = [label for label in one if label is not None and label not in labels]
-                if unknown:
-                    raise InputError(f"channel_weights: {unknown[:3]} are not channels of training.")
-                weights = np.array([float(one.get(label, 0.0)) for label in (*labels, None)])
-            else:
-                raise InputError('channel_weights: expected "estimated" or a mapping from channels to probabilities.')
-            if not np.isfinite(weights).all() or (weights < 0).any() or weights.sum() <= 0:
-                raise InputError("channel_weights: expected finite weights of at least 0, not all 0.")
-            result.append(weights / weights.sum())
-        return result
+        if many and len(channel_weights) != K:
+            raise InputError(f"channel_weights: expected {K}, one per condition, got {len(channel_weights)}.")
+        given = [channel_weights[k] if many else channel_weights for k in self._kept()]
+        return [
+            _normalised(one, seen.training.channels[k - 1], seen.training.channel_counts[k - 1])
+            for k, one in zip(seen.conditions, given, strict=True)
+        ]
+
+
+def _normalised(weights: Any, labels: tuple[Hashable, ...], counts: Array) -> Array:
+    """Weights of the training channels and, last, of a new one, adding up to 1."""
+    if isinstance(weights, str) and weights == "estimated":
+        # One more channel is as probable as an average one.
+        values = np.append(counts, counts.mean() if len(counts) else 1.0)
+    elif isinstance(weights, Mapping):
+        unknown = [label for label in weights if label is not None and label not in labels]
+        if unknown:
+            raise InputError(f"channel_weights: {unknown[:3]} are not channels of training.")
+        try:
+            values = np.array([float(weights.get(label, 0.0)) for label in (*labels, None)])
+        except (TypeError, ValueError):
+            raise InputError("channel_weights: expected numbers.") from None
+    else:
+        raise InputError('channel_weights: expected "estimated" or a mapping from channels to probabilities.')
+    if not np.isfinite(values).all() or (values < 0).any() or values.sum() <= 0:
+        raise InputError("channel_weights: expected finite weights of at least 0, not all 0.")
+    result: Array = values / values.sum()
+    return result
+
+
+def names_of(channels: Any) -> tuple[str, ...] | None:
+    """Names of the conditions that channels were given with."""
+    return None if channels is None else conditions(channels).names
 
 
 def score_dtype(dtype: Any, *sides: Any) -> Any:
@@ -228,9 +291,9 @@ def score_dtype(dtype: Any, *sides: Any) -> Any:
     return np.dtype(dtype)
 
 
-def beam_width(beam: Any) -> int:
-    """A whole number of partitions."""
-    return int(check_number("beam", beam, 1, whole=True))
+def beam_width(beam: Any) -> int | None:
+    """A whole number of partitions, or None for all of them while they are few."""
+    return None if beam is None else int(check_number("beam", beam, 1, whole=True))
 
 
 def check_length(what: str, codes: Any, samples: Any) -> None:
@@ -242,6 +305,8 @@ def check_length(what: str, codes: Any, samples: Any) -> None:
 def checked_pairs(pairs: Any, n: int, m: int) -> IntArray:
     """Trials as (n, 2) rows within range."""
     rows = np.asarray(pairs)
+    if rows.size == 0:
+        return np.zeros((0, 2), dtype=np.int64)
     if rows.ndim != 2 or rows.shape[1] != 2 or rows.dtype.kind not in "iu":
         raise InputError(f"pairs: expected integers of shape (trials, 2), got {rows.dtype} of shape {rows.shape}.")
     rows = rows.astype(np.int64, copy=False)
@@ -257,16 +322,22 @@ def checked_sets(sets: Any, what: str) -> list[Any]:
     """Sets as a list."""
     if isinstance(sets, np.ndarray) and sets.ndim != 3:
         raise InputError(f"{what}: expected a list of (n, d) arrays, one per set, got an array of shape {sets.shape}.")
-    if not hasattr(sets, "__len__") or len(sets) == 0:
+    if not isinstance(sets, Iterable):
+        raise InputError(f"{what}: expected a list of (n, d) arrays, one per set, got {type(sets).__name__}.")
+    found = list(sets)
+    if not found:
         raise InputError(f"{what}: expected at least one set of samples.")
-    return list(sets)
+    return found
 
 
 def chosen_models(enrolment: Enrolment, models: Any) -> Any:
     """Positions of the asked models."""
     if models is None:
         return slice(None)
+    if isinstance(models, str) or not isinstance(models, Iterable):
+        raise InputError(f"models: expected a list of labels, got {models!r:.60}.")
     index = {label: i for i, label in enumerate(enrolment.models)}
+    models = list(models)
     unknown = [label for label in models if label not in index]
     if unknown:
         raise InputError(f"models: {len(unknown)} of them were not enrolled, such as {unknown[:3]}.")

@@ -19,6 +19,7 @@ from jointplda.estimators.arguments import (
     checked_pairs,
     checked_sets,
     chosen_models,
+    names_of,
     score_dtype,
 )
 from jointplda.linalg import AnyArray, Array
@@ -27,7 +28,7 @@ from jointplda.score.blocks import fill_matrix, in_pieces
 from jointplda.score.enrolment import Enrolment, enrol_known, factors_of
 from jointplda.score.latent import Latents
 from jointplda.score.pairs import PairScorer, Side
-from jointplda.score.partitions import EXACT, Solver
+from jointplda.score.partitions import Solver
 from jointplda.score.seen import SeenPairs
 from jointplda.score.sets import SetScorer
 
@@ -126,7 +127,7 @@ class Scores(Arguments):
         """What scores pairs of samples, how many there are, and as which type."""
         enroll_channels, test_channels, channel_weights, use_training = known
         if channel_weights is None and not (use_training and self._any_seen(enroll_channels, test_channels)):
-            left, right = self._side(enroll, "enroll", dtype, test), self._side(test, "test", dtype, enroll)
+            left, right = self._sides(enroll, test, dtype)
             codes = self._pair_codes(enroll_channels, test_channels, len(left), len(right))
             return PairScorer(left, right, priors, *codes), (len(left), len(right)), left.table.dtype
         for what, side in (("enroll", enroll), ("test", test)):
@@ -136,7 +137,7 @@ class Scores(Arguments):
         E, T = self._samples(enroll, "enroll"), self._samples(test, "test")
         first, labels = self._labels_like(enroll_channels, seen.labels, len(E), "enroll_channels")
         second, _ = self._labels_like(test_channels, labels, len(T), "test_channels")
-        weights = None if channel_weights is None else self._weights(channel_weights, seen.conditions)
+        weights = None if channel_weights is None else self._weights(channel_weights)
         scorer = SeenPairs(seen, seen.latents.project(E), seen.latents.project(T), first, second, priors, weights)
         return scorer, (len(E), len(T)), score_dtype(dtype, enroll, test)
 
@@ -165,12 +166,13 @@ class Scores(Arguments):
         if channels is None and shareable:
             order = np.argsort(codes, kind="stable")
             samples = np.split(phi[order], np.cumsum(np.bincount(codes, minlength=len(labels)))[:-1])
-            return Enrolment(tuple(labels), False, (), False, (), tuple(samples))
+            return Enrolment(tuple(labels), False, (), None, False, (), tuple(samples), self._fingerprint())
         seen = self._seen_or_none() if use_training and channels is not None else None
         names = tuple(() for _ in shareable) if seen is None else seen.labels
         levels, names = self._labels_like(channels, names, len(matrix), "channels")
         groups = enrol_known(phi, codes, levels, len(labels), Solver(latents), seen)
-        return Enrolment(tuple(labels), True, names, seen is not None, groups, ())
+        given = names_of(channels)
+        return Enrolment(tuple(labels), True, names, given, seen is not None, groups, (), self._fingerprint())
 
     def score_enrolment(
         self,
@@ -180,7 +182,7 @@ class Scores(Arguments):
         test_channels: Any = None,
         same_channel: Any = 0.5,
         models: Any = None,
-        beam: int = EXACT,
+        beam: int | None = None,
         dtype: Any = None,
     ) -> AnyArray:
         """LLRs of every model of an enrolment against every test sample, (models, tests).
@@ -195,11 +197,13 @@ class Scores(Arguments):
             is this prior.
         models : sequence of labels, optional
             Only these models, in this order.
-        beam : int
-            Partitions kept; exact up to 8 samples of a model (one condition), a beam search above.
+        beam : int, optional
+            Partitions kept. Default: all of them up to 4,140 (8 samples, one condition), a beam of 200 above.
         """
         if not isinstance(enrolment, Enrolment):
             raise InputError(f"enrolment: expected what enroll() gave, got {type(enrolment).__name__}.")
+        if enrolment.fingerprint != self._fingerprint():
+            raise InputError("enrolment: was made by another model, or before this one was fitted again.")
         chosen = chosen_models(enrolment, models)
         matrix = self._samples(test, "test")
         parameters, shareable = self._shareable()
@@ -208,7 +212,9 @@ class Scores(Arguments):
         if enrolment.channels_known:
             codes = None
             if test_channels is not None:
-                codes, _ = self._labels_like(test_channels, enrolment.channel_labels, len(matrix), "test_channels")
+                labels, names = enrolment.channel_labels, enrolment.conditions
+                codes, _ = self._labels_like(test_channels, labels, len(matrix), "test_channels", names)
+                codes = np.where(codes < [len(some) for some in labels], codes, MISSING)
             scores: AnyArray = scorer.known(enrolment, codes)[chosen]
             return scores
         if test_channels is not None:
@@ -226,7 +232,7 @@ class Scores(Arguments):
         same_channel: Any = 0.5,
         pairs: Any = None,
         use_training: bool = True,
-        beam: int = EXACT,
+        beam: int | None = None,
     ) -> Array:
         """LLRs of sets of samples against sets of samples, by the book: (len(sets_a), len(sets_b)), or (n,) of pairs.
 
@@ -318,14 +324,13 @@ class Scores(Arguments):
             The training channels, then None for a new one.
         probabilities : (n, len(labels))
         """
-        seen = self._seen()
-        if not 0 <= condition < len(seen.conditions):
-            raise InputError(f"condition: expected a number from 0 to {len(seen.conditions) - 1}, got {condition!r}.")
+        seen, at = self._seen(), self._condition(condition)
         matrix = self._samples(X, "X")
-        (weights,) = self._weights(channel_weights, [seen.conditions[condition]])
+        many = [channel_weights if k == condition else "estimated" for k in range(len(self.channel_ranks_))]
+        weights = self._weights(many)[at]
         with np.errstate(divide="ignore"):
-            values = seen.channel_log_likelihoods(matrix, condition) + np.log(weights)
+            values = seen.channel_log_likelihoods(matrix, at) + np.log(weights)
         values -= values.max(axis=1, keepdims=True)
         chances = np.exp(values)
-        labels = seen.training.channels[seen.conditions[condition] - 1]
+        labels = seen.labels[at]
         return (*labels, None), chances / chances.sum(axis=1, keepdims=True)

@@ -8,7 +8,7 @@ from jointplda.learn.parameters import Parameters
 from jointplda.linalg import AnyArray, Array, IntArray
 from jointplda.score.enrolment import Enrolment, Group, factors_of
 from jointplda.score.latent import Gaussian, Latents, log_evidence
-from jointplda.score.partitions import EXACT, Solver, all_partitions, bell, joins, likely_partitions, with_speaker
+from jointplda.score.partitions import Solver, all_partitions, beam_for, bell, joins, likely_partitions, with_speaker
 from jointplda.score.seen import NEW, Seen
 
 ROWS = 2048
@@ -76,7 +76,7 @@ class EnrolmentScorer:
             else:
                 out[np.ix_(models, tests)] = block
 
-    def unknown(self, enrolment: Enrolment, priors: Array, beam: int = EXACT) -> AnyArray:
+    def unknown(self, enrolment: Enrolment, priors: Array, beam: int | None = None) -> AnyArray:
         """LLRs (models, tests) where no channels are known: sums over partitions."""
         out = np.empty((len(enrolment), len(self.X)), dtype=self.dtype)
         latents = Latents.of(self.parameters, factors_of(self.shareable))
@@ -84,7 +84,8 @@ class EnrolmentScorer:
         sizes = np.array([len(samples) for samples in enrolment.samples])
         for n in np.unique(sizes):
             models = np.flatnonzero(sizes == n)
-            if bell(int(n)) ** len(self.shareable) <= beam:
+            width = beam_for(int(n), len(self.shareable), beam)
+            if bell(int(n)) ** len(self.shareable) <= width:
                 found = all_partitions(int(n), priors[:, 0])
                 step = max(1, NUMBERS // (len(found.codes) * max(1, len(self.X) // 64 + 1)))
                 for start in range(0, len(models), step):
@@ -94,7 +95,7 @@ class EnrolmentScorer:
             else:
                 for i in models:
                     phi = enrolment.samples[i]
-                    found = likely_partitions(phi, np.tile(priors[:, 0], (len(phi), 1)), solver, beam)
+                    found = likely_partitions(phi, np.tile(priors[:, 0], (len(phi), 1)), solver, width)
                     out[i] = self._mixture(phi[None], found.codes, found.log_priors, priors, solver)[0]
         return out
 

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from jointplda.errors import InputError
+from jointplda.files import usual_mode, writable_target
 from jointplda.linalg import AnyArray
+from jointplda.settings import check_number
 
 ROWS, COLUMNS = 256, 1024
 
@@ -41,14 +42,12 @@ def fill_matrix(
     callback : callable, optional
         Called with the rows done and the rows in all, now and then.
     """
-    threads = threads or os.cpu_count() or 1
+    threads = _checked(threads)
     if out is None:
         matrix = np.empty(shape, dtype=dtype)
         _fill_rows(fill, matrix, 0, shape[0], threads, callback)
         return matrix
-    target = Path(out)
-    if not target.parent.is_dir():
-        raise InputError(f"{target}: the folder {target.parent} does not exist; create it first.")
+    target = writable_target(out)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -58,12 +57,17 @@ def fill_matrix(
                 piece = np.empty((min(ROWS * threads, shape[0] - start), shape[1]), dtype=dtype)
                 _fill_rows(fill, piece, start, shape[0], threads, callback)
                 piece.tofile(file)
+        os.chmod(name, usual_mode())
         os.replace(name, target)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
     result: AnyArray = np.load(target, mmap_mode="r")
     return result
+
+
+def _checked(threads: int | None) -> int:
+    return os.cpu_count() or 1 if threads is None else int(check_number("threads", threads, 1, whole=True))
 
 
 def _fill_rows(fill: Fill, matrix: AnyArray, offset: int, total: int, threads: int, callback: Progress | None) -> None:
@@ -84,7 +88,7 @@ def _fill_rows(fill: Fill, matrix: AnyArray, offset: int, total: int, threads: i
 
 def in_pieces(work: Callable[[slice], None], n: int, size: int, threads: int | None = None) -> None:
     """Call ``work`` on consecutive slices of range(n), on several threads; an interrupt drops what has not begun."""
-    threads = threads or os.cpu_count() or 1
+    threads = _checked(threads)
     pieces = [slice(start, min(start + size, n)) for start in range(0, n, size)]
     with threadpool_limits(1, user_api="blas"):
         if threads == 1 or len(pieces) == 1:

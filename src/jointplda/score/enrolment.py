@@ -59,20 +59,26 @@ class Enrolment:
     channels_known : bool
     channel_labels : tuple of tuples
         Labels of the channels of each condition, where they are known.
+    conditions : tuple of str, optional
+        Names of the conditions as the channels were given.
     trained : bool
         Whether labels that training has seen bring its posterior; they come first in ``channel_labels``.
     groups : tuple of Group
         Where channels are known.
     samples : tuple of (n, r)
         phi of each model's samples, where they are not.
+    fingerprint : str
+        Of the parameters it was made with.
     """
 
     models: tuple[Hashable, ...]
     channels_known: bool
     channel_labels: tuple[tuple[Hashable, ...], ...]
+    conditions: tuple[str, ...] | None
     trained: bool
     groups: tuple[Group, ...]
     samples: tuple[Array, ...]
+    fingerprint: str
 
     def __len__(self) -> int:
         return len(self.models)
@@ -104,42 +110,45 @@ def enrol_known(
     models, local, phi = models[order], local[order], phi[order]
     counts = np.bincount(models, minlength=n_models)
     start = np.concatenate([[0], np.cumsum(counts)])
-    position = np.arange(len(models)) - start[models]
     K = local.shape[1]
-    table = np.full((n_models, counts.max(), 1 + 2 * K), -1, dtype=np.int64)
-    table[models, position, 0] = 0
-    table[models, position, 1 : 1 + K] = local
-    if seen is not None:
-        table[models, position, 1 + K :] = np.where(codes[order] < seen.sizes, codes[order], -1)
-    patterns, which = np.unique(table.reshape(n_models, -1), axis=0, return_inverse=True)
-    groups = []
-    for g, pattern in enumerate(patterns):
-        rows = pattern.reshape(counts.max(), -1)
-        rows = rows[rows[:, 0] == 0]
-        assignment = np.ascontiguousarray(rows[:, : 1 + K])
-        mine = np.flatnonzero(which.reshape(-1) == g)
-        sizes = assignment[:, 1:].max(axis=0, initial=-1) + 1
-        trained = tuple(np.full(size, -1, dtype=np.int64) for size in sizes)
-        for k, own in enumerate(trained):
-            own[rows[:, 1 + k]] = rows[:, 1 + K + k]
-        if seen is not None and any((own >= 0).any() for own in trained):
-            prior, eta0, _ = seen.stacked_prior(1, trained)
-            solved = solve(Assignment(assignment), solver.latents, prior)
-        else:
-            eta0, solved = np.zeros(1), solver.solve(assignment)
-        eta = solved.sums(phi[start[mine][:, None] + np.arange(len(assignment))]) + eta0
-        groups.append(
-            Group(
-                models=mine,
-                means=eta @ solved.covariance,
-                covariance=solved.covariance,
-                log_evidence=solved.log_evidence(eta),
-                codes=assignment,
-                levels=tuple(labels[k][mine, :size] for k, size in enumerate(sizes)),
-                trained=trained,
-            )
-        )
+    trained = np.full_like(local, -1) if seen is None else np.where(codes[order] < seen.sizes, codes[order], -1)
+    rows = np.concatenate([local, trained], axis=1)
+    groups: list[Group] = []
+    for size in np.unique(counts):
+        some = np.flatnonzero(counts == size)
+        at = start[some][:, None] + np.arange(size)
+        patterns, which = np.unique(rows[at].reshape(len(some), -1), axis=0, return_inverse=True)
+        for g, pattern in enumerate(patterns.reshape(len(patterns), size, 2 * K)):
+            mine = np.flatnonzero(which.reshape(-1) == g)
+            groups.append(_group(pattern, some[mine], phi[at[mine]], labels, solver, seen))
     return tuple(groups)
+
+
+def _group(
+    pattern: IntArray, models: IntArray, phi: Array, labels: list[IntArray], solver: Solver, seen: Seen | None
+) -> Group:
+    """Posterior of models (M,) with samples phi (M, n, r) whose levels and training channels are (n, 2 K)."""
+    K = pattern.shape[1] // 2
+    assignment = np.concatenate([np.zeros((len(pattern), 1), dtype=np.int64), pattern[:, :K]], axis=1)
+    sizes = pattern[:, :K].max(axis=0, initial=-1) + 1
+    trained = tuple(np.full(size, -1, dtype=np.int64) for size in sizes)
+    for k, own in enumerate(trained):
+        own[pattern[:, k]] = pattern[:, K + k]
+    if seen is not None and any((own >= 0).any() for own in trained):
+        prior, eta0, _ = seen.stacked_prior(1, trained)
+        solved = solve(Assignment(assignment), solver.latents, prior)
+    else:
+        eta0, solved = np.zeros(1), solver.solve(assignment)
+    eta = solved.sums(phi) + eta0
+    return Group(
+        models=models,
+        means=eta @ solved.covariance,
+        covariance=solved.covariance,
+        log_evidence=solved.log_evidence(eta),
+        codes=assignment,
+        levels=tuple(labels[k][models, :size] for k, size in enumerate(sizes)),
+        trained=trained,
+    )
 
 
 def _local_levels(models: IntArray, codes: IntArray) -> tuple[IntArray, list[IntArray]]:

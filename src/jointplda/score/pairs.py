@@ -54,16 +54,16 @@ class PairModel:
 
     Attributes
     ----------
-    conditions : int
-        Conditions that samples can share.
+    fingerprint : str
+        Of the parameters it was made of.
     """
 
     mean: Array
-    conditions: int
     hypotheses: tuple[Hypothesis, ...]
+    fingerprint: str
 
     @classmethod
-    def of(cls, parameters: Parameters, shareable: Sequence[int]) -> "PairModel":
+    def of(cls, parameters: Parameters, shareable: Sequence[int], fingerprint: str = "") -> "PairModel":
         """Hypotheses of a model whose conditions ``shareable`` (factors) can be the same in two samples."""
         root = cholesky(parameters.total_covariance)
         found = []
@@ -73,7 +73,7 @@ class PairModel:
                 if shared:
                     W = np.concatenate([parameters.loadings[k] for k in shared], axis=1)
                     found.append(_hypothesis(same_speaker, pattern, W, root))
-        return cls(parameters.mean, len(shareable), tuple(found))
+        return cls(parameters.mean, tuple(found), fingerprint)
 
     def side(self, X: Any, dtype: Any = np.float64, threads: int | None = None) -> "Side":
         """Prepare samples X (n, d) once, to be scored many times."""
@@ -120,6 +120,12 @@ class Side:
 
     def __len__(self) -> int:
         return len(self.table)
+
+    @cached_property
+    def rounding(self) -> float:
+        """About how many nats scores of these samples lose to rounding: the offsets are that much larger."""
+        ends = [span.stop - 2 for span in self.spans.values()]
+        return 4.0 * float(np.finfo(self.table.dtype).eps) * float(np.abs(self.table[:, ends]).max(initial=0.0))
 
     @cached_property
     def spans(self) -> dict[tuple[bool, Pattern], slice]:

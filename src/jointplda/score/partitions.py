@@ -16,6 +16,7 @@ from jointplda.score.evidence import Assignment, Solved, solve
 from jointplda.score.latent import Latents
 
 EXACT = 4140  # Bell(8)
+BEAM = 200
 
 
 def bell(n: int) -> int:
@@ -24,6 +25,14 @@ def bell(n: int) -> int:
     for size in range(n):
         numbers.append(sum(comb(size, k) * numbers[k] for k in range(size + 1)))
     return numbers[n]
+
+
+def beam_for(n: int, conditions: int, beam: int | None) -> int:
+    """How many partitions of n samples to keep: as asked, or all while they are few."""
+    if beam is not None:
+        return beam
+    everything = bell(n) ** conditions
+    return everything if everything <= EXACT else BEAM
 
 
 def join_log_probabilities(counts: IntArray, p: float) -> Array:

@@ -13,14 +13,14 @@ import numpy as np
 from jointplda.linalg import Array, IntArray
 from jointplda.score.evidence import Assignment, solve
 from jointplda.score.latent import Latents
-from jointplda.score.partitions import Solver, likely_partitions, with_speaker
+from jointplda.score.partitions import Solver, beam_for, likely_partitions, with_speaker
 from jointplda.score.seen import NEW, Seen
 
 
 class SetScorer:
     """Scores of pairs of sets, matrices of equal assignments shared among them."""
 
-    def __init__(self, latents: Latents, priors: Array, beam: int, seen: Seen | None = None) -> None:
+    def __init__(self, latents: Latents, priors: Array, beam: int | None, seen: Seen | None = None) -> None:
         self.latents, self.priors, self.beam, self.seen = latents, priors, beam, seen
         self.solver = Solver(latents)
 
@@ -54,7 +54,8 @@ class SetScorer:
         totals = []
         for column, speakers in zip((1, 0), self._speakers(a, b), strict=True):
             priors = self.priors[:, np.repeat([0, column], [len(a), len(b)])].T
-            found = likely_partitions(phi[0], priors, self.solver, self.beam, speakers)
+            width = beam_for(len(a) + len(b), len(self.priors), self.beam)
+            found = likely_partitions(phi[0], priors, self.solver, width, speakers)
             values = self._evidence(phi, found.codes, speakers)[0] + found.log_priors
             totals.append(float(np.logaddexp.reduce(values)))
         return totals[1] - totals[0]
