@@ -12,7 +12,7 @@ from jointplda.data.labels import MISSING, Columns, conditions, encode
 from jointplda.errors import InputError, warn
 from jointplda.learn.parameters import Parameters
 from jointplda.learn.training import Training
-from jointplda.linalg import Array, IntArray
+from jointplda.linalg import AnyArray, Array, IntArray
 from jointplda.score.enrolment import Enrolment
 from jointplda.score.pairs import PairModel, Side
 from jointplda.score.seen import Seen
@@ -42,12 +42,18 @@ class Arguments:
         raise NotImplementedError
 
     def _samples(self, X: Any, what: str) -> Array:
+        """Samples of the right dimension, without NaN or infinity, as float64."""
+        return np.asarray(self._numbers(X, what), dtype=np.float64)
+
+    def _numbers(self, X: Any, what: str) -> AnyArray:
+        """The same in the type they have."""
+        check_is_fitted(self)
         matrix = embeddings.as_matrix(X, what=what)
-        d = len(self.parameters_.mean)
+        d = len(self.mean_)
         if matrix.shape[1] != d:
             raise InputError(f"{what}: expected samples of dimension {d}, got {matrix.shape[1]}.")
         embeddings.check_numbers(matrix)
-        return np.asarray(matrix, dtype=np.float64)
+        return matrix
 
     def _shareable(self) -> tuple[Parameters, tuple[int, ...]]:
         """Parameters without conditions of rank 0, and the factors that two samples can share."""
@@ -85,7 +91,7 @@ class Arguments:
             return X if X.table.dtype == kind else Side(X.model, X.table.astype(kind))
         if dtype is None and isinstance(other, Side):
             dtype = other.table.dtype
-        return self._pair_model().side(self._samples(X, what), score_dtype(dtype, X, other))
+        return self._pair_model().side(self._numbers(X, what), score_dtype(dtype, X, other))
 
     def _sides(self, enroll: Any, test: Any, dtype: Any) -> tuple[Side, Side]:
         """Both sides as one type; float64 where float32 was not asked for and would lose too much."""

@@ -40,8 +40,8 @@ class Scores(Arguments):
 
     def prepare(self, X: Any, dtype: Any = None) -> Side:
         """Prepare samples X (n, d) once, to be scored many times by ``score_matrix`` and ``score_trials``."""
-        matrix = self._samples(X, "X")
-        return self._pair_model().side(matrix, score_dtype(dtype, X))
+        model = self._pair_model()
+        return model.side(self._numbers(X, "X"), score_dtype(dtype, X))
 
     def score_matrix(
         self,

@@ -16,7 +16,7 @@ from jointplda.files import usual_mode, writable_target
 from jointplda.linalg import AnyArray
 from jointplda.settings import check_number
 
-ROWS, COLUMNS = 256, 1024
+ROWS, COLUMNS = 256, 2048
 
 Fill = Callable[[slice, slice, AnyArray], None]
 Progress = Callable[[int, int], object]

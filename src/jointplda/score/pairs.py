@@ -24,7 +24,7 @@ from jointplda.linalg import AnyArray, Array, IntArray, cholesky
 from jointplda.score.blocks import in_pieces
 
 Pattern = tuple[bool, ...]
-PIECE = 2048
+PIECE = 512
 
 
 @dataclass(frozen=True)
