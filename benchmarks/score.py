@@ -58,6 +58,16 @@ def matrices(model, plain, rng):
     report("PLDA score matrix over a bare product", plda / bare, 2)
 
 
+def accuracy(model, rng):
+    """What float32 loses on samples of the model itself."""
+    speakers, channels = rng.integers(0, 50, 600), rng.integers(0, 6, 600)
+    X = model.sample(speakers, channels=channels, random_state=rng)
+    exact = model.score_matrix(X[:300], X[300:])
+    close = model.score_matrix(X[:300].astype(np.float32), X[300:].astype(np.float32))
+    error = np.abs(close - exact)[np.abs(exact) <= 100].max()
+    report("largest float32 error where |LLR| <= 100, in thousandths of a nat", 1e3 * error, 1)
+
+
 def trials(model, rng):
     E, T = (rng.normal(size=(n, D)).astype(np.float32) for n in (4_000, 10_000))
     pairs = np.column_stack([rng.integers(0, len(E), 1_000_000), rng.integers(0, len(T), 1_000_000)])
@@ -111,6 +121,7 @@ def main():
     print(f"Scoring: d {D}, Ry {RY}, Rx {RX}, {THREADS} threads")
     with threadpool_limits(THREADS):
         matrices(model, plain, rng)
+        accuracy(model, rng)
         trials(model, rng)
         enrolments(model, rng)
         memory(model, rng)
