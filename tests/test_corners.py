@@ -190,6 +190,26 @@ def test_an_iteration_that_would_lose_is_not_taken(monkeypatch):
     assert not fit.converged
 
 
+@pytest.mark.parametrize("losing", [2, 4])
+def test_stopping_before_a_loss_is_a_warning(monkeypatch, losing):
+    """The start is the first E step; the first or the third iteration is made to lose."""
+    from jointplda.learn import em
+
+    X, s, c, _ = world(np.random.default_rng(8), 4, (2, 1), 20, 4, 200)
+    real, calls = em.e_step, []
+
+    def e_step(*args):
+        calls.append(1)
+        moments, value = real(*args)
+        return moments, value - 1000.0 * (len(calls) == losing)
+
+    monkeypatch.setattr(em, "e_step", e_step)
+    with pytest.warns(Warning, match=rf"stopped after {losing - 2} iteration.*lost likelihood to rounding"):
+        model = JointPLDA(2, 1, tol=0.0).fit(X, s, channels=c)
+    assert model.n_iter_ == losing - 2
+    assert not model.converged_
+
+
 def test_settings_reach_the_fit():
     X, s, c, _ = world(np.random.default_rng(9), 5, (2, 1), 30, 6, 300)
     for model in (JointPLDA(2, 1, noise="diagonal", tol=1e-3).fit(X, s, channels=c), PLDA(2, 1, tol=1e-3).fit(X, s)):

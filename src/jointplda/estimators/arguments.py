@@ -123,14 +123,17 @@ class Arguments:
             raise InputError(f"same_channel: expected probabilities from 0 to 1, got {same_channel!r:.60}.")
         return np.broadcast_to(given, (K, 2))[self._kept()]
 
+    def _condition_names(self, like: tuple[str, ...] | None = None) -> tuple[str, ...]:
+        """Names of all conditions: those of training, else those of ``like``, else none of their own."""
+        if hasattr(self, "training_"):
+            return tuple(self.training_["conditions"])
+        return tuple(f"channel{i}" for i in range(len(self.channel_ranks_))) if like is None else like
+
     def _columns(self, channels: Any, n: int, what: str, like: tuple[str, ...] | None) -> Columns:
         """Columns of the conditions of rank above 0, in the order of training (or of ``like``, the other side)."""
-        expected = tuple(f"channel{i}" for i in range(len(self.channel_ranks_))) if like is None else like
-        if hasattr(self, "training_"):
-            expected = tuple(self.training_["conditions"])
         if not self._channels_are_shared():
             raise InputError(f"{what}: this model knows no channels that samples could share; leave it out.")
-        columns = conditions(channels).ordered(expected)
+        columns = conditions(channels).ordered(self._condition_names(like))
         for column in columns.values:
             check_length(what, encode(column, what=what)[0], range(n))
         return Columns(tuple(columns.names[k] for k in self._kept()), tuple(columns.values[k] for k in self._kept()))

@@ -228,10 +228,7 @@ class Model(Scores, BaseEstimator):  # type: ignore[misc]
         wanted = len(self.channel_ranks_)
         if channels is None:
             return np.full((n, wanted), None, dtype=object) if wanted else None
-        expected = [f"channel{i}" for i in range(wanted)]
-        if hasattr(self, "training_"):
-            expected = self.training_["conditions"]
-        return conditions(channels).ordered(tuple(expected))
+        return conditions(channels).ordered(self._condition_names())
 
     def _log_likelihood(self, statistics: Statistics) -> float:
         active, kept = self.parameters_.active()
@@ -319,6 +316,12 @@ class Model(Scores, BaseEstimator):  # type: ignore[misc]
     def _warn(self, result: Result) -> None:
         if result.interrupted:
             warn(f"EM was interrupted after {self.n_iter_} iteration(s); the model so far is kept.", ConvergenceWarning)
+        elif result.fit.stuck:
+            warn(
+                f"EM stopped after {self.n_iter_} iteration(s): the next one would have lost likelihood to rounding. "
+                "Raise noise_floor, set noise_prior > 0, or reduce the dimension (PCA).",
+                ConvergenceWarning,
+            )
         elif not result.fit.converged:
             trace = (result.fit.start, *result.fit.log_likelihoods)
             warn(

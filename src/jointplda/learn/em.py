@@ -45,13 +45,24 @@ Callback = Callable[[Iteration], object]
 
 @dataclass(frozen=True)
 class Fit:
-    """Where EM ended, and how it got there (nats per sample; ``start`` is before the first iteration)."""
+    """Where EM ended, and how it got there.
+
+    Attributes
+    ----------
+    start : float
+        Nats per sample before the first iteration.
+    log_likelihoods : tuple of float
+        The same after each.
+    stuck : bool
+        Whether it stopped because the next iteration would have lost likelihood, which only rounding can do.
+    """
 
     parameters: Parameters
     start: float
     log_likelihoods: tuple[float, ...]
     converged: bool
     interrupted: bool
+    stuck: bool = False
 
     @property
     def last(self) -> float:
@@ -87,7 +98,7 @@ def run_em(
     a second one within two seconds is raised, so that a script or a search can be stopped for good.
     """
     scatter, n = crossing.scatter, crossing.n_samples
-    parameters, trace, converged = start, [], False
+    parameters, trace, converged, stuck = start, [], False, False
     moments, log_likelihood = e_step(crossing, parameters)
     first = objective = (log_likelihood + prior.penalty(parameters)) / n
     try:
@@ -100,6 +111,7 @@ def run_em(
                 logger.warning(
                     "iteration %d lost %.3g nats per sample to rounding; stopped before it", iteration, -gain
                 )
+                stuck = True
                 break
             parameters = candidate
             objective += gain
@@ -116,4 +128,4 @@ def run_em(
             raise
         logger.warning("interrupted after %d iterations; the model so far is kept", len(trace))
         return Fit(parameters, first, tuple(trace), False, True)
-    return Fit(parameters, first, tuple(trace), converged, False)
+    return Fit(parameters, first, tuple(trace), converged, False, stuck)

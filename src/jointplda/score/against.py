@@ -115,7 +115,7 @@ class EnrolmentScorer:
             solved = solver.solve(canonical)
             eta = np.concatenate([solved.sums(phi[:, orders[a]]) for a in members])
             weights = solved.log_evidence(eta) + np.repeat(log_priors[members], len(phi))
-            group = Group(np.arange(len(eta)), eta @ solved.covariance, solved.covariance, weights, canonical, (), ())
+            group = Group(np.arange(len(eta)), eta @ solved.covariance, solved.covariance, canonical, (), ())
             for column, total in ((0, top), (1, bottom)):
                 for match, gain in joins(canonical[:, 1:], priors[:, column]):
                     levels = canonical[:, 1:].max(axis=0, initial=-1)
@@ -203,7 +203,6 @@ def _part(group: Group, rows: IntArray) -> Group:
         group.models[rows],
         group.means[rows],
         group.covariance,
-        group.log_evidence[rows],
         group.codes,
         tuple(levels[rows] for levels in group.levels),
         group.trained,

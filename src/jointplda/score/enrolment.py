@@ -29,8 +29,6 @@ class Group:
     models : (M,) int64
     means : (M, size), covariance : (size, size)
         Posterior of all latents, stacked.
-    log_evidence : (M,)
-        log p(E) less noise alone.
     codes : (n, 1 + conditions) int64
         Levels of the samples, in canonical order.
     levels : tuple of (M, levels) int64
@@ -42,7 +40,6 @@ class Group:
     models: IntArray
     means: Array
     covariance: Array
-    log_evidence: Array
     codes: IntArray
     levels: tuple[IntArray, ...]
     trained: tuple[IntArray, ...]
@@ -144,7 +141,6 @@ def _group(
         models=models,
         means=eta @ solved.covariance,
         covariance=solved.covariance,
-        log_evidence=solved.log_evidence(eta),
         codes=assignment,
         levels=tuple(labels[k][models, :size] for k, size in enumerate(sizes)),
         trained=trained,
