@@ -3,7 +3,8 @@
 import json
 import os
 import tempfile
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -25,17 +26,24 @@ def write_tensors(
 
     Arrays are made C-ordered first: safetensors stores others wrongly without a word.
     """
-    target = writable_target(path)
     ordered = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
     text = json.dumps({"kind": kind, "version": version, **metadata}, sort_keys=True, allow_nan=True)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    os.close(handle)
-    try:
+    with replacing(path) as name:
         save_file(ordered, name, metadata={KEY: text})
         stored, _ = read_tensors(name, kind, version)
         for key, array in ordered.items():
             if stored[key].dtype != array.dtype or stored[key].tobytes() != array.tobytes():
-                raise FileError(f"{target}: what was written does not read back ({key}); nothing was kept.")
+                raise FileError(f"{path}: what was written does not read back ({key}); nothing was kept.")
+
+
+@contextmanager
+def replacing(path: str | PathLike[str]) -> Iterator[Path]:
+    """A temporary name beside ``path``, which takes its place when the block ends well and vanishes otherwise."""
+    target = writable_target(path)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    os.close(handle)
+    try:
+        yield Path(name)
         os.chmod(name, usual_mode())
         os.replace(name, target)
     except BaseException:
