@@ -1,0 +1,15 @@
+"""From scores to log-likelihood ratios that mean what they say."""
+
+from jointplda.calibration.affine import AffineCalibration, fit_affine
+from jointplda.calibration.file import Calibration, load_calibration, save_calibration
+from jointplda.calibration.pav import PAVCalibration, fit_pav
+
+__all__ = [
+    "AffineCalibration",
+    "Calibration",
+    "PAVCalibration",
+    "fit_affine",
+    "fit_pav",
+    "load_calibration",
+    "save_calibration",
+]

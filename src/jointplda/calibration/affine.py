@@ -1,0 +1,118 @@
+"""Affine calibration, llr = a s + b, by prior-weighted logistic regression."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit
+
+from jointplda.errors import InputError, warn
+from jointplda.metrics.trials import Floats, Mask, as_scores, as_trials
+
+_ITERATIONS = 100
+
+
+@dataclass(frozen=True)
+class AffineCalibration:
+    """llr = scale s + offset.
+
+    Parameters
+    ----------
+    scale, offset : float
+    prior : float
+        Target prior the fit was weighted to.
+    """
+
+    scale: float
+    offset: float
+    prior: float = 0.5
+
+    def apply(self, scores: ArrayLike) -> Floats:
+        """Calibrated log-likelihood ratios of scores, shape (n,)."""
+        return self.scale * as_scores(scores) + self.offset
+
+
+def fit_affine(scores: ArrayLike, target: ArrayLike, *, prior: float = 0.5) -> AffineCalibration:
+    """Fit scale a and offset b.
+
+    Minimises p mean_tar ln(1 + e^-(a s + b + l)) + (1 - p) mean_non ln(1 + e^(a s + b + l)), l = log p/(1 - p), by
+    Newton's method: at p = 1/2 this is Cllr itself.
+
+    Parameters
+    ----------
+    scores : array-like, shape (n,)
+        Infinite ones are left out of the fit, with a warning.
+    target : array-like of bool, shape (n,)
+    prior : float
+        Target prior p to be best at.
+
+    Returns
+    -------
+    AffineCalibration
+
+    Notes
+    -----
+    Where a threshold parts all targets from all non-targets no finite scale is best. Each class is then given the
+    rule-of-succession share of the other, (n + 1) / (n + 2) against 1 / (n + 2), and a warning says so.
+    """
+    if not 0 < prior < 1:
+        raise InputError(f"prior should lie between 0 and 1, got {prior!r}.")
+    values, mask = finite_trials(scores, target)
+    centre, spread = float(values.mean()), float(values.std())
+    if spread <= 1e-12 * max(abs(centre), 1e-300):
+        raise InputError("all scores are equal, so that nothing can be calibrated.")
+    z = (values - centre) / spread
+    truth = np.where(mask, 1.0, 0.0)
+    if values[mask].min() > values[~mask].max() or values[mask].max() < values[~mask].min():
+        warn(
+            "a threshold parts all targets from all non-targets: the scale of the calibration is a guess from "
+            "the number of trials alone. Calibrate on more, or harder, trials."
+        )
+        targets, nontargets = np.count_nonzero(mask), np.count_nonzero(~mask)
+        truth = np.where(mask, (targets + 1) / (targets + 2), 1 / (nontargets + 2))
+    weight = np.where(mask, prior / np.count_nonzero(mask), (1 - prior) / np.count_nonzero(~mask))
+    a, b = _newton(z, truth, weight, float(np.log(prior / (1 - prior))))
+    if a <= 0:
+        warn(
+            "targets score lower than non-targets on average, so that the calibration turns scores round. Check the "
+            "key, and that higher scores mean the same speaker."
+        )
+    return AffineCalibration(a / spread, b - a * centre / spread, prior)
+
+
+def _newton(z: Floats, truth: Floats, weight: Floats, shift: float) -> tuple[float, float]:
+    """Newton's method with halved steps on the two parameters; the cost is convex."""
+    parameters, value = np.array([0.0, 0.0]), np.inf
+    step = np.zeros(2)
+    for _ in range(_ITERATIONS):
+        trial = parameters - step
+        logit = trial[0] * z + trial[1] + shift
+        cost = float(weight @ (np.logaddexp(0.0, logit) - truth * logit))
+        if cost > value:
+            step /= 2
+            if np.abs(step).max() < 1e-14:
+                break
+            continue
+        gain, parameters, value = value - cost, trial, cost
+        share = expit(logit)
+        residual, curvature = weight * (share - truth), weight * share * (1 - share)
+        gradient = np.array([residual @ z, residual.sum()])
+        cross = curvature @ z
+        hessian = np.array([[curvature @ z**2, cross], [cross, curvature.sum()]])
+        step = np.linalg.solve(hessian + 1e-15 * np.eye(2) * np.trace(hessian), gradient)
+        if gain <= 1e-16 * value and np.abs(gradient).max() < 1e-12:
+            break
+    return float(parameters[0]), float(parameters[1])
+
+
+def finite_trials(scores: ArrayLike, target: ArrayLike) -> tuple[Floats, Mask]:
+    """Trials with finite scores, of both classes."""
+    values, mask = as_trials(scores, target)
+    finite = np.isfinite(values)
+    if finite.all():
+        return values, mask
+    left = int(len(values) - np.count_nonzero(finite))
+    if not mask[finite].any() or mask[finite].all():
+        raise InputError(f"{left:,} of {len(values):,} scores are infinite and leave only one class to calibrate on.")
+    warn(f"{left:,} of {len(values):,} scores are infinite and were left out of the calibration.")
+    return values[finite], mask[finite]

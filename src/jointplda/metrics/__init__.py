@@ -1,0 +1,35 @@
+"""Error rates, costs and their intervals. Scores are natural-log likelihood ratios; accept if s >= t."""
+
+from jointplda.metrics.measures import (
+    PRIORS,
+    Measures,
+    act_dcf,
+    bayes_threshold,
+    cllr,
+    eer,
+    measure,
+    min_cllr,
+    min_dcf,
+)
+from jointplda.metrics.parts import CELL_PARTS, cell_parts, roc
+from jointplda.metrics.resampling import Bootstrap, bootstrap
+from jointplda.metrics.rocch import Hull, hull
+
+__all__ = [
+    "CELL_PARTS",
+    "PRIORS",
+    "Bootstrap",
+    "Hull",
+    "Measures",
+    "act_dcf",
+    "bayes_threshold",
+    "bootstrap",
+    "cell_parts",
+    "cllr",
+    "eer",
+    "hull",
+    "measure",
+    "min_cllr",
+    "min_dcf",
+    "roc",
+]

@@ -1,0 +1,220 @@
+"""Error rates and costs of scored trials. Scores are natural-log likelihood ratios; accept if s >= t.
+
+Each measure is a plain function of ``scores`` and ``target``; several at once come from ``measure``, which sorts once.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from jointplda.errors import InputError
+from jointplda.metrics.rocch import Hull, hull, hull_of_labels
+from jointplda.metrics.trials import PIECE, Floats, Mask, as_trials, labels_in_order
+
+PRIORS = (0.05, 0.01, 0.005, 0.001)
+"""Usual target priors of the detection cost, with both costs 1."""
+
+_GROUP = 32
+_SMALL = 1e-3
+
+
+@dataclass(frozen=True)
+class Measures:
+    """What one set of trials gives.
+
+    Parameters
+    ----------
+    eer : float
+        Equal error rate, a share between 0 and 1.
+    min_dcf, act_dcf : dict of float to float
+        Normalised detection cost by target prior: at the best threshold, and at the Bayes threshold.
+        ``act_dcf`` is empty for scores that are not log-likelihood ratios.
+    cllr, min_cllr : float
+        Cost of the log-likelihood ratios in bits, as given and after the best monotone calibration.
+        ``cllr`` is NaN for scores that are not log-likelihood ratios.
+    targets, nontargets : int
+        How many trials.
+    """
+
+    eer: float
+    cllr: float
+    min_cllr: float
+    min_dcf: Mapping[float, float] = field(default_factory=dict)
+    act_dcf: Mapping[float, float] = field(default_factory=dict)
+    targets: int = 0
+    nontargets: int = 0
+
+    @property
+    def calibration_loss(self) -> float:
+        """Cllr - minCllr: what better calibration could still gain."""
+        return self.cllr - self.min_cllr
+
+    def named(self) -> dict[str, float]:
+        """Every figure by the name it has in tables: EER, minDCF(0.05), ..., Cllr, minCllr, calibration loss."""
+        figures = {"EER": self.eer}
+        figures |= {f"minDCF({prior:g})": value for prior, value in self.min_dcf.items()}
+        figures |= {f"actDCF({prior:g})": value for prior, value in self.act_dcf.items()}
+        if not np.isnan(self.cllr):
+            return figures | {"Cllr": self.cllr, "minCllr": self.min_cllr, "calibration loss": self.calibration_loss}
+        return figures | {"minCllr": self.min_cllr}
+
+
+def measure(scores: ArrayLike, target: ArrayLike, priors: Sequence[float] = PRIORS, *, is_llr: bool = True) -> Measures:
+    """All measures of one set of trials, from one sort.
+
+    Parameters
+    ----------
+    scores : array-like, shape (n,)
+        Natural-log likelihood ratios; infinite ones are legal, NaN is not.
+    target : array-like of bool, shape (n,)
+        True for targets.
+    priors : sequence of float
+        Target priors of the detection costs.
+    is_llr : bool
+        False for scores such as cosines: no Cllr and no actual cost.
+
+    Returns
+    -------
+    Measures
+
+    Examples
+    --------
+    >>> result = measure([-2.0, -1.0, 1.0, 3.0], [False, False, True, True])
+    >>> result.eer, result.min_cllr
+    (0.0, 0.0)
+    """
+    values, mask = as_trials(scores, target)
+    outline = hull_of_labels(labels_in_order(values, mask))
+    targets = int(np.count_nonzero(mask))
+    return Measures(
+        eer=hull_eer(outline),
+        cllr=_cllr(values, mask) if is_llr else float("nan"),
+        min_cllr=hull_min_cllr(outline),
+        min_dcf={prior: hull_min_dcf(outline, prior) for prior in priors},
+        act_dcf={prior: _act_dcf(values, mask, prior, 1.0, 1.0) for prior in priors} if is_llr else {},
+        targets=targets,
+        nontargets=len(mask) - targets,
+    )
+
+
+def eer(scores: ArrayLike, target: ArrayLike) -> float:
+    """Equal error rate: where the ROC convex hull meets P_miss = P_fa. A share, between 0 and 1."""
+    return hull_eer(hull(scores, target))
+
+
+def min_dcf(
+    scores: ArrayLike, target: ArrayLike, prior: float = 0.01, cost_miss: float = 1.0, cost_fa: float = 1.0
+) -> float:
+    """Normalised detection cost at the best threshold; accepting all and rejecting all count, so it is at most 1.
+
+    DCF = [C_miss p P_miss + C_fa (1 - p) P_fa] / min(C_miss p, C_fa (1 - p)).
+    """
+    return hull_min_dcf(hull(scores, target), prior, cost_miss, cost_fa)
+
+
+def act_dcf(
+    scores: ArrayLike, target: ArrayLike, prior: float = 0.01, cost_miss: float = 1.0, cost_fa: float = 1.0
+) -> float:
+    """Normalised detection cost at the Bayes threshold, log [C_fa (1 - p) / (C_miss p)]; see ``min_dcf``."""
+    return _act_dcf(*as_trials(scores, target), prior, cost_miss, cost_fa)
+
+
+def cllr(scores: ArrayLike, target: ArrayLike) -> float:
+    """Cost of log-likelihood ratios in bits: 1/(2 ln 2) [mean_tar ln(1 + e^-s) + mean_non ln(1 + e^s)].
+
+    Infinite if a target scores -inf or a non-target +inf.
+    """
+    return _cllr(*as_trials(scores, target))
+
+
+def min_cllr(scores: ArrayLike, target: ArrayLike) -> float:
+    """Cllr after pool-adjacent-violators on the same scores: what is left once calibration is perfect."""
+    return hull_min_cllr(hull(scores, target))
+
+
+def hull_eer(outline: Hull) -> float:
+    """Equal error rate on the hull's segment that crosses P_miss = P_fa."""
+    p_miss, p_fa = outline.p_miss, outline.p_fa
+    after = int(np.argmax(p_miss >= p_fa))
+    before = after - 1
+    gap_before, gap_after = p_fa[before] - p_miss[before], p_miss[after] - p_fa[after]
+    share = gap_before / (gap_before + gap_after)
+    return float(p_miss[before] + share * (p_miss[after] - p_miss[before]))
+
+
+def hull_min_dcf(outline: Hull, prior: float, cost_miss: float = 1.0, cost_fa: float = 1.0) -> float:
+    """Least normalised detection cost over the hull's vertices."""
+    miss, false_alarm = _costs(prior, cost_miss, cost_fa)
+    return float(np.min(miss * outline.p_miss + false_alarm * outline.p_fa) / min(miss, false_alarm))
+
+
+def hull_min_cllr(outline: Hull) -> float:
+    """Cllr of the hull's own log-likelihood ratios, log (t_k / T) - log (n_k / N)."""
+    t, n = outline.targets / outline.targets.sum(), outline.nontargets / outline.nontargets.sum()
+    both = (t > 0) & (n > 0)
+    t, n = t[both], n[both]
+    return float((np.sum(t * np.log1p(n / t)) + np.sum(n * np.log1p(t / n))) / (2 * np.log(2)))
+
+
+def bayes_threshold(prior: float, cost_miss: float = 1.0, cost_fa: float = 1.0) -> float:
+    """Threshold of calibrated scores: log [C_fa (1 - p) / (C_miss p)]."""
+    miss, false_alarm = _costs(prior, cost_miss, cost_fa)
+    return float(np.log(false_alarm / miss))
+
+
+def _act_dcf(scores: Floats, target: Mask, prior: float, cost_miss: float, cost_fa: float) -> float:
+    miss, false_alarm = _costs(prior, cost_miss, cost_fa)
+    accepted = scores >= bayes_threshold(prior, cost_miss, cost_fa)
+    targets = np.count_nonzero(target)
+    accepted_targets = np.count_nonzero(accepted & target)
+    p_miss = 1.0 - accepted_targets / targets
+    p_fa = (np.count_nonzero(accepted) - accepted_targets) / (len(target) - targets)
+    return float((miss * p_miss + false_alarm * p_fa) / min(miss, false_alarm))
+
+
+def _costs(prior: float, cost_miss: float, cost_fa: float) -> tuple[float, float]:
+    """Weights of P_miss and P_fa, C_miss p and C_fa (1 - p)."""
+    if not 0 < prior < 1:
+        raise InputError(f"a target prior should lie between 0 and 1, got {prior!r}.")
+    if not (0 < cost_miss < np.inf and 0 < cost_fa < np.inf):
+        raise InputError(f"costs should be positive, got {cost_miss!r} and {cost_fa!r}.")
+    return cost_miss * prior, cost_fa * (1 - prior)
+
+
+def _cllr(scores: Floats, target: Mask) -> float:
+    """Cllr in pieces; by the definition where it is small, or a score infinite."""
+    sums = np.zeros(2)
+    with np.errstate(invalid="ignore"):
+        for start in range(0, len(scores), PIECE):
+            sums += _softplus_sums(scores[start : start + PIECE], target[start : start + PIECE])
+    targets = np.count_nonzero(target)
+    value = float((sums[0] / targets + sums[1] / (len(target) - targets)) / (2 * np.log(2)))
+    return value if value > _SMALL else _plain_cllr(scores, target)
+
+
+def _softplus_sums(scores: Floats, target: Mask) -> Floats:
+    """Sums of ln(1 + e^-s) over targets and of ln(1 + e^s) over non-targets, to an absolute 1e-15 a trial.
+
+    ln(1 + e^z) = (|z| + z) / 2 + ln(1 + e^-|z|), and the last part of many trials is the logarithm of one product.
+    """
+    y, size = target.astype(np.float64), np.abs(scores)
+    factors = np.exp(-size) * np.stack((y, np.ones_like(y)))
+    factors += 1.0
+    whole = len(scores) // _GROUP * _GROUP
+    products = factors[:, :whole].reshape(2, _GROUP, -1).prod(axis=1)
+    logs = np.log(products).sum(axis=1) + np.log(factors[:, whole:]).sum(axis=1)
+    size_of_targets, of_targets = y @ size, y @ scores
+    return np.array(
+        [
+            logs[0] + (size_of_targets - of_targets) / 2,
+            logs[1] - logs[0] + (size.sum() - size_of_targets + scores.sum() - of_targets) / 2,
+        ]
+    )
+
+
+def _plain_cllr(scores: Floats, target: Mask) -> float:
+    """The same by the definition, accurate however small."""
+    of_target, of_nontarget = np.logaddexp(0.0, -scores[target]), np.logaddexp(0.0, scores[~target])
+    return float((of_target.mean() + of_nontarget.mean()) / (2 * np.log(2)))

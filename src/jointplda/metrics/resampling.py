@@ -1,0 +1,244 @@
+"""Intervals that respect who is in the trials: speakers are drawn with replacement, trials only follow.
+
+A draw gives speaker i the weight w_i, how often it was drawn; a trial between speakers i and j weighs w_i w_j, one
+within speaker i weighs w_i. Scores are never copied: trials are counted once by speaker pair and by score bin, and all
+draws come from products of that sparse table with the pairs' weights.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csc_array
+
+from jointplda.data.labels import encode
+from jointplda.errors import InputError
+from jointplda.metrics.measures import PRIORS, Measures, bayes_threshold, hull_eer, hull_min_cllr, hull_min_dcf
+from jointplda.metrics.rocch import pool
+from jointplda.metrics.trials import Floats, Mask, as_trials
+
+Codes = NDArray[np.int64]
+Priors = Sequence[float]
+
+EXACT_BINS = 4096
+"""Up to so many distinct scores each is a bin of its own and draws are exact."""
+
+_FINE, _COARSE = 1.02, 1.05
+_DRAWS_AT_ONCE = 128
+_PAIRS_AT_ONCE = 16384
+_INFINITE = 1e30
+
+
+@dataclass(frozen=True)
+class Bootstrap:
+    """Measures of every draw.
+
+    Parameters
+    ----------
+    draws : dict of str to ndarray, each of shape (draws,)
+        By the names of ``Measures.named``; NaN where a draw left no target or no non-target.
+    level : float
+        Coverage of ``interval``.
+    speakers : int
+        How many speakers were drawn from.
+    """
+
+    draws: dict[str, Floats]
+    level: float
+    speakers: int
+
+    def interval(self, name: str) -> tuple[float, float]:
+        """Percentile interval of one measure: from (1 - level) / 2 to (1 + level) / 2 of its draws."""
+        values = self.draws[name]
+        values = values[~np.isnan(values)]
+        if not len(values):
+            return float("nan"), float("nan")
+        low, high = np.quantile(values, [(1 - self.level) / 2, (1 + self.level) / 2], method="closest_observation")
+        return float(low), float(high)
+
+
+def bootstrap(
+    scores: ArrayLike,
+    target: ArrayLike,
+    enrol_speakers: ArrayLike,
+    test_speakers: ArrayLike,
+    *,
+    draws: int = 1000,
+    level: float = 0.9,
+    priors: Sequence[float] = PRIORS,
+    is_llr: bool = True,
+    seed: int = 0,
+    callback: Callable[[int, int], None] | None = None,
+) -> Bootstrap:
+    """Draw speakers with replacement and measure each draw.
+
+    Parameters
+    ----------
+    scores : array-like, shape (n,)
+        Natural-log likelihood ratios.
+    target : array-like of bool, shape (n,)
+    enrol_speakers, test_speakers : array-like, shape (n,)
+        Speaker on either side of each trial; any hashable labels, or integers.
+    draws : int
+        How many draws.
+    level : float
+        Coverage of the intervals.
+    priors : sequence of float
+        Target priors of the detection costs.
+    is_llr : bool
+        False for scores that are not log-likelihood ratios.
+    seed : int
+        Draws depend on it and on the number of speakers alone, so systems scored on the same trials share them.
+    callback : callable, optional
+        Called with (draws done, draws).
+
+    Returns
+    -------
+    Bootstrap
+
+    Notes
+    -----
+    Beyond ``EXACT_BINS`` distinct scores, scores are binned by rank, 2 % wide towards the ends that matter: the rates
+    of a draw are exact at the edges of bins, and the thresholds of ``priors`` are edges.
+    """
+    values, mask = as_trials(scores, target)
+    if draws < 1 or not 0 < level < 1:
+        raise InputError(f"draws should be at least 1 and level between 0 and 1, got {draws!r} and {level!r}.")
+    first, second, count = _speaker_codes(enrol_speakers, test_speakers, len(values))
+    edges = _edges(values, mask, [bayes_threshold(prior) for prior in priors])
+    bins = np.searchsorted(edges, values, side="right")
+    costs = np.minimum(np.logaddexp(0.0, np.where(mask, -values, values)), _INFINITE) if is_llr else np.zeros(0)
+    classes = [
+        _Class.of(bins[kind], len(edges) + 1, first[kind], second[kind], count, costs[kind] if is_llr else None)
+        for kind in (mask, ~mask)
+    ]
+    accepted = np.searchsorted(edges, [bayes_threshold(prior) for prior in priors]) + 1
+    rng = np.random.default_rng(seed)
+    results: list[dict[str, float]] = []
+    while len(results) < draws:
+        size = min(_DRAWS_AT_ONCE, draws - len(results))
+        weights = rng.multinomial(count, np.full(count, 1 / count), size=size).T.astype(np.float32)
+        (targets, target_cost), (nontargets, nontarget_cost) = (each.draw(weights) for each in classes)
+        linear = _linear_figures(targets, nontargets, target_cost, nontarget_cost, accepted, priors) if is_llr else None
+        for draw in range(size):
+            results.append(_figures(targets[:, draw], nontargets[:, draw], draw, linear, priors))
+        if callback is not None:
+            callback(len(results), draws)
+    full = next((each for each in results if each), {})
+    return Bootstrap({name: np.array([each.get(name, np.nan) for each in results]) for name in full}, level, count)
+
+
+@dataclass(frozen=True)
+class _Class:
+    """Trials of one class, counted by bin (rows) and by pair of speakers (columns)."""
+
+    table: csc_array
+    first: Codes
+    second: Codes
+    costs: NDArray[np.float32] | None
+
+    @classmethod
+    def of(cls, bins: Codes, n_bins: int, first: Codes, second: Codes, speakers: int, costs: Floats | None) -> "_Class":
+        """Count trials; (i, j) and (j, i) are one pair."""
+        pair, codes = _dense_codes(np.minimum(first, second) * speakers + np.maximum(first, second))
+        table = csc_array((np.ones(len(bins), dtype=np.float32), (bins, codes)), shape=(n_bins, len(pair)))
+        summed = None if costs is None else np.bincount(codes, costs, len(pair)).astype(np.float32)
+        return cls(table, pair // speakers, pair % speakers, summed)
+
+    def draw(self, weights: NDArray[np.float32]) -> tuple[Floats, Floats]:
+        """Weighted counts by bin, shape (bins, draws), and weighted costs, shape (draws,), of speakers' weights."""
+        counts = np.zeros((self.table.shape[0], weights.shape[1]))
+        costs = np.zeros(weights.shape[1])
+        for start in range(0, len(self.first), _PAIRS_AT_ONCE):
+            piece = slice(start, start + _PAIRS_AT_ONCE)
+            first, second = self.first[piece], self.second[piece]
+            pairs, others = weights[first], weights[second]
+            others[first == second] = 1
+            pairs *= others
+            counts += self.table[:, piece] @ pairs
+            if self.costs is not None:
+                costs += self.costs[piece] @ pairs
+        return counts, costs
+
+
+@dataclass(frozen=True)
+class _Linear:
+    """Measures that are ratios of sums of weights, of all draws at once: Cllr, shape (draws,), and actual costs."""
+
+    cllr: Floats
+    act_dcf: dict[float, Floats]
+
+
+def _linear_figures(
+    targets: Floats, nontargets: Floats, target_cost: Floats, nontarget_cost: Floats, accepted: Codes, priors: Priors
+) -> _Linear:
+    """Cllr from weighted costs, actual detection costs from weighted counts beyond the thresholds' bins."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        below, above = np.cumsum(targets, axis=0), np.cumsum(nontargets[::-1], axis=0)[::-1]
+        cllr = (target_cost / below[-1] + nontarget_cost / above[0]) / (2 * np.log(2))
+        cllr[cllr > _INFINITE / 1e10] = np.inf
+        act_dcf = {}
+        for prior, bound in zip(priors, accepted, strict=True):
+            p_miss, p_fa = below[bound - 1] / below[-1], above[bound] / above[0]
+            act_dcf[prior] = (prior * p_miss + (1 - prior) * p_fa) / min(prior, 1 - prior)
+    return _Linear(cllr, act_dcf)
+
+
+def _figures(
+    targets: Floats, nontargets: Floats, draw: int, linear: _Linear | None, priors: Priors
+) -> dict[str, float]:
+    """Measures of one draw from its weighted counts by bin; empty if a class is not there."""
+    if not targets.any() or not nontargets.any():
+        return {}
+    outline = pool(targets, nontargets)
+    min_dcf = {prior: hull_min_dcf(outline, prior) for prior in priors}
+    cllr = float("nan") if linear is None else float(linear.cllr[draw])
+    act_dcf = {} if linear is None else {prior: float(costs[draw]) for prior, costs in linear.act_dcf.items()}
+    return Measures(hull_eer(outline), cllr, hull_min_cllr(outline), min_dcf, act_dcf).named()
+
+
+def _edges(scores: Floats, target: Mask, thresholds: Sequence[float]) -> Floats:
+    """Lower edges of bins, ascending: every distinct score if there are few, else by rank from either end."""
+    distinct = np.unique(scores)
+    if len(distinct) > EXACT_BINS:
+        targets, nontargets = np.sort(scores[target]), np.sort(scores[~target])
+        chosen = [targets[_ranks(len(targets), _FINE, _COARSE)], nontargets[_ranks(len(nontargets), _COARSE, _FINE)]]
+        distinct = np.unique(np.concatenate(chosen))
+    return np.union1d(distinct, thresholds)
+
+
+def _ranks(n: int, from_low: float, from_high: float) -> Codes:
+    """Ranks that grow geometrically from the lowest and from the highest, meeting in the middle."""
+    low = np.unique(np.floor(from_low ** np.arange(np.log(n) / np.log(from_low))).astype(np.int64)) - 1
+    high = n - np.unique(np.floor(from_high ** np.arange(np.log(n) / np.log(from_high))).astype(np.int64))
+    return np.unique(np.concatenate((low[low <= n // 2], high[high >= n // 2])))
+
+
+def _speaker_codes(enrol: ArrayLike, test: ArrayLike, n: int) -> tuple[Codes, Codes, int]:
+    """Speakers of both sides as codes from one numbering."""
+    sides = [np.asarray(side) for side in (enrol, test)]
+    for side, name in zip(sides, ("enrol_speakers", "test_speakers"), strict=True):
+        if side.shape != (n,):
+            raise InputError(f"{name} should have one label for each of the {n:,} scores, got shape {side.shape}.")
+    both = np.concatenate(sides)
+    if both.dtype.kind in "iu" and both.min(initial=0) >= 0:
+        levels, codes = _dense_codes(both.astype(np.int64))
+        count = len(levels)
+    else:
+        codes, names = encode(both, what="speakers")
+        count = len(names)
+        if (codes < 0).any():
+            raise InputError("every trial needs a speaker on both sides to draw from; some labels are missing.")
+    return codes[:n], codes[n:], count
+
+
+def _dense_codes(values: Codes) -> tuple[Codes, Codes]:
+    """Distinct non-negative integers and the position of each value among them; without a sort where they are small."""
+    largest = int(values.max(initial=0))
+    if largest > 4 * len(values) + 1024:
+        levels, codes = np.unique(values, return_inverse=True)
+        return levels, codes.reshape(-1)
+    there = np.zeros(largest + 1, dtype=np.bool_)
+    there[values] = True
+    return np.flatnonzero(there), (np.cumsum(there) - 1)[values]
