@@ -1,5 +1,7 @@
 """Draws of speakers against copied trials, and intervals against a world whose truth is known."""
 
+from statistics import NormalDist
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -47,7 +49,7 @@ def test_draws_are_measures_of_copied_trials():
 
 def test_binned_draws_stay_close(monkeypatch):
     monkeypatch.setattr(module, "EXACT_BINS", 50)
-    check_draws(*world(np.random.default_rng(1), speakers=40, samples=6), rtol=1e-3, atol=5e-4)
+    check_draws(*world(np.random.default_rng(1), speakers=40, samples=6), rtol=5e-3)
 
 
 def test_pairs_in_pieces(monkeypatch):
@@ -95,23 +97,34 @@ def test_progress_and_bad_settings():
         metrics.bootstrap(scores, target, np.where(a == 0, "", "x"), np.where(b == 1, "y", "z"))
 
 
+def test_interval_is_a_percentile_moved_by_the_bias():
+    draws = np.arange(1.0, 1001.0)
+    plain = metrics.Bootstrap({"EER": draws}, {"EER": 500.5}, 0.9, 10)
+    assert plain.interval("EER", correct_bias=False) == (50.0, 950.0)
+    assert plain.interval("EER") == (50.0, 950.0)
+    biased = metrics.Bootstrap({"EER": draws}, {"EER": 700.5}, 0.9, 10)
+    z0 = NormalDist().inv_cdf(0.7)
+    expected = [1000 * NormalDist().cdf(2 * z0 + z) for z in (-1.6448536, 1.6448536)]
+    assert_allclose(biased.interval("EER"), expected, atol=1.0)
+
+
 @pytest.mark.slow
 def test_intervals_cover_the_truth():
-    """90 % intervals of 300 worlds of 40 speakers; the truth is that of a world of 1,500 speakers.
+    """90 % intervals of 300 worlds of 100 speakers; the truth is the mean of six worlds of 600.
 
-    With 300 worlds the standard error is 1.7 %. Pairs' own noise is counted with speakers' draws on both sides, so
-    intervals may be a little wide; minCllr and minDCF of a finite set are optimistic, so they are not asked.
+    The standard error of a share of 300 is 1.7 %. minCllr of a finite set is so optimistic that it falls short.
     """
-    rng = np.random.default_rng(0)
-    big = world(rng, speakers=1500, samples=3)
-    truth = metrics.measure(big[0], big[1], (0.05,)).named()
-    names = ["EER", "Cllr", "actDCF(0.05)", "minCllr"]
-    inside = {name: 0 for name in names}
+    rng = np.random.default_rng(1)
+    names = ["EER", "Cllr", "actDCF(0.05)", "minDCF(0.05)", "minCllr"]
+    large = [metrics.measure(*world(rng, speakers=600)[:2], (0.05,)).named() for _ in range(6)]
+    truth = {name: np.mean([each[name] for each in large]) for name in names}
+    inside = dict.fromkeys(names, 0)
     for _ in range(300):
-        result = metrics.bootstrap(*world(rng, speakers=40, samples=3), draws=400, priors=(0.05,))
+        result = metrics.bootstrap(*world(rng, speakers=100), draws=400, priors=(0.05,))
         for name in names:
             low, high = result.interval(name)
             inside[name] += low <= truth[name] <= high
     shares = {name: count / 300 for name, count in inside.items()}
-    for name in ("EER", "Cllr", "actDCF(0.05)"):
-        assert 0.84 <= shares[name] <= 0.97, shares
+    for name in names[:4]:
+        assert 0.84 <= shares[name] <= 0.96, shares
+    assert shares["minCllr"] >= 0.75, shares

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csc_array
+from scipy.special import ndtr, ndtri
 
 from jointplda.data.labels import encode
 from jointplda.errors import InputError
@@ -38,6 +39,8 @@ class Bootstrap:
     ----------
     draws : dict of str to ndarray, each of shape (draws,)
         By the names of ``Measures.named``; NaN where a draw left no target or no non-target.
+    estimates : dict of str to float
+        The same measures with every speaker drawn once.
     level : float
         Coverage of ``interval``.
     speakers : int
@@ -45,16 +48,29 @@ class Bootstrap:
     """
 
     draws: dict[str, Floats]
+    estimates: dict[str, float]
     level: float
     speakers: int
 
-    def interval(self, name: str) -> tuple[float, float]:
-        """Percentile interval of one measure: from (1 - level) / 2 to (1 + level) / 2 of its draws."""
+    def interval(self, name: str, *, correct_bias: bool = True) -> tuple[float, float]:
+        """Percentile interval of one measure: from (1 - level) / 2 to (1 + level) / 2 of its draws.
+
+        Measures at the best threshold, or after the best calibration, are optimistic on a finite set and more so on
+        a draw of it. ``correct_bias`` moves both percentiles by what the draws show of that: with z0 the normal
+        deviate of the share of draws below the estimate, Phi(2 z0 - z) and Phi(2 z0 + z) in place of
+        Phi(-z) and Phi(z). Without bias z0 is 0, and these are the plain percentiles.
+        """
         values = self.draws[name]
         values = values[~np.isnan(values)]
         if not len(values):
             return float("nan"), float("nan")
-        low, high = np.quantile(values, [(1 - self.level) / 2, (1 + self.level) / 2], method="closest_observation")
+        ends = np.array([(1 - self.level) / 2, (1 + self.level) / 2])
+        if correct_bias:
+            estimate = self.estimates[name]
+            below = (np.mean(values < estimate) + np.mean(values <= estimate)) / 2
+            margin = 1 / (2 * len(values))
+            ends = ndtr(2 * ndtri(np.clip(below, margin, 1 - margin)) + ndtri(ends))
+        low, high = np.quantile(values, ends, method="closest_observation")
         return float(low), float(high)
 
 
@@ -115,18 +131,25 @@ def bootstrap(
     ]
     accepted = np.searchsorted(edges, [bayes_threshold(prior) for prior in priors]) + 1
     rng = np.random.default_rng(seed)
+    estimates = _measure_draws(classes, np.ones((count, 1), dtype=np.float32), accepted, priors, is_llr)[0]
     results: list[dict[str, float]] = []
     while len(results) < draws:
         size = min(_DRAWS_AT_ONCE, draws - len(results))
         weights = rng.multinomial(count, np.full(count, 1 / count), size=size).T.astype(np.float32)
-        (targets, target_cost), (nontargets, nontarget_cost) = (each.draw(weights) for each in classes)
-        linear = _linear_figures(targets, nontargets, target_cost, nontarget_cost, accepted, priors) if is_llr else None
-        for draw in range(size):
-            results.append(_figures(targets[:, draw], nontargets[:, draw], draw, linear, priors))
+        results += _measure_draws(classes, weights, accepted, priors, is_llr)
         if callback is not None:
             callback(len(results), draws)
-    full = next((each for each in results if each), {})
-    return Bootstrap({name: np.array([each.get(name, np.nan) for each in results]) for name in full}, level, count)
+    drawn = {name: np.array([each.get(name, np.nan) for each in results]) for name in estimates}
+    return Bootstrap(drawn, estimates, level, count)
+
+
+def _measure_draws(
+    classes: "Sequence[_Class]", weights: NDArray[np.float32], accepted: Codes, priors: Priors, is_llr: bool
+) -> list[dict[str, float]]:
+    """Measures of draws from speakers' weights (speakers, draws)."""
+    (targets, target_cost), (nontargets, nontarget_cost) = (each.draw(weights) for each in classes)
+    linear = _linear_figures(targets, nontargets, target_cost, nontarget_cost, accepted, priors) if is_llr else None
+    return [_figures(targets[:, i], nontargets[:, i], i, linear, priors) for i in range(weights.shape[1])]
 
 
 @dataclass(frozen=True)

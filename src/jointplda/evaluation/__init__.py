@@ -1,0 +1,1 @@
+"""From scores and labels to results: trials joined with their key, measured in parts, and systems compared."""

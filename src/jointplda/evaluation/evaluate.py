@@ -1,0 +1,214 @@
+"""Results of one system: all measures, pooled, in the four cells and by condition, with intervals."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jointplda.errors import InputError
+from jointplda.metrics.measures import PRIORS, Measures, measure
+from jointplda.metrics.parts import CELL_PARTS, cell_parts
+from jointplda.metrics.resampling import bootstrap
+from jointplda.metrics.trials import Floats, Mask, as_trials
+
+POOLED = "pooled"
+MOST_CONDITIONS = 50
+Progress = Callable[[str, int, int], object]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some of the trials and what they give.
+
+    Parameters
+    ----------
+    measures : Measures or None
+        None where the part lacks targets or non-targets.
+    intervals : dict of str to (float, float)
+        By the names of ``Measures.named``; empty if no draws were made.
+    targets, nontargets : int
+    """
+
+    measures: Measures | None
+    intervals: Mapping[str, tuple[float, float]]
+    targets: int
+    nontargets: int
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """One system's trials and results.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (n,)
+    target : ndarray of bool, shape (n,)
+    same_channel : ndarray of int8, shape (n,), or None
+        1 same, 0 cross, -1 not known.
+    parts : dict of str to Part
+        "pooled", the cells ("same / same", ...), then "column = value".
+    is_llr : bool
+    draws, speakers : int
+        How many draws, of how many speakers; 0 without intervals.
+    level : float
+    """
+
+    scores: Floats
+    target: Mask
+    same_channel: NDArray[np.int8] | None
+    parts: Mapping[str, Part]
+    is_llr: bool
+    draws: int
+    speakers: int
+    level: float
+
+    @property
+    def pooled(self) -> Part:
+        """All trials."""
+        return self.parts[POOLED]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to measure.
+
+    Parameters
+    ----------
+    draws : int
+        Bootstrap draws; 0 for no intervals.
+    level : float
+        Coverage of the intervals.
+    priors : sequence of float
+        Target priors of the detection costs.
+    is_llr : bool
+        False for scores such as cosines.
+    seed : int
+    """
+
+    draws: int = 1000
+    level: float = 0.9
+    priors: Sequence[float] = PRIORS
+    is_llr: bool = True
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Sides:
+    """What is known of both sides of each trial.
+
+    Parameters
+    ----------
+    enrol_speakers, test_speakers : array-like, shape (n,), or None
+        Needed for intervals.
+    same_channel : array-like of int, shape (n,), or None
+        1 where both sides share their channel, 0 where they do not, -1 where it is not known.
+    conditions : dict of str to array-like, each of shape (n,)
+        Further labels of trials, each value a part of its own; empty text is no value.
+    """
+
+    enrol_speakers: Any = None
+    test_speakers: Any = None
+    same_channel: Any = None
+    conditions: Mapping[str, Any] = field(default_factory=dict)
+
+
+def evaluate(
+    scores: ArrayLike,
+    target: ArrayLike,
+    sides: Sides | None = None,
+    settings: Settings | None = None,
+    callback: Progress | None = None,
+) -> Evaluation:
+    """Measure scored trials, pooled and in parts.
+
+    Parameters
+    ----------
+    scores : array-like, shape (n,)
+        Natural-log likelihood ratios.
+    target : array-like of bool, shape (n,)
+    sides : Sides, optional
+        Speakers (for intervals), channels (for the cells) and conditions.
+    settings : Settings, optional
+    callback : callable, optional
+        Called with (part, draws done, draws).
+
+    Returns
+    -------
+    Evaluation
+    """
+    values, mask = as_trials(scores, target)
+    sides, settings = sides or Sides(), settings or Settings()
+    same = None if sides.same_channel is None else np.asarray(sides.same_channel, dtype=np.int8)
+    if same is not None and same.shape != mask.shape:
+        raise InputError(f"same_channel should have one value for each of the {len(mask):,} scores, got {same.shape}.")
+    drawn = settings.draws if sides.enrol_speakers is not None and sides.test_speakers is not None else 0
+    measured = _Measurer(values, mask, sides, settings, drawn, callback)
+    parts = {name: measured.part(name, members) for name, members in _members(mask, same, sides.conditions)}
+    return Evaluation(values, mask, same, parts, settings.is_llr, drawn, measured.speakers, settings.level)
+
+
+@dataclass
+class _Measurer:
+    """Measures one part after the other."""
+
+    scores: Floats
+    target: Mask
+    sides: Sides
+    settings: Settings
+    draws: int
+    callback: Progress | None
+    speakers: int = 0
+
+    def part(self, name: str, members: Mask | None) -> Part:
+        """The trials of one part; all of them where ``members`` is None."""
+        chosen: Any = slice(None) if members is None else members
+        scores, target = self.scores[chosen], self.target[chosen]
+        targets = int(np.count_nonzero(target))
+        nontargets = len(target) - targets
+        if not targets or not nontargets:
+            return Part(None, {}, targets, nontargets)
+        found = measure(scores, target, self.settings.priors, is_llr=self.settings.is_llr)
+        return Part(found, self._intervals(name, scores, target, chosen), targets, nontargets)
+
+    def _intervals(self, name: str, scores: Floats, target: Mask, chosen: Any) -> dict[str, tuple[float, float]]:
+        if not self.draws:
+            return {}
+        result = bootstrap(
+            scores,
+            target,
+            np.asarray(self.sides.enrol_speakers)[chosen],
+            np.asarray(self.sides.test_speakers)[chosen],
+            draws=self.draws,
+            level=self.settings.level,
+            priors=self.settings.priors,
+            is_llr=self.settings.is_llr,
+            seed=self.settings.seed,
+            callback=None if self.callback is None else lambda done, of: self._report(name, done, of),
+        )
+        self.speakers = max(self.speakers, result.speakers)
+        return {measure_name: result.interval(measure_name) for measure_name in result.draws}
+
+    def _report(self, name: str, done: int, of: int) -> None:
+        if self.callback is not None:
+            self.callback(name, done, of)
+
+
+def _members(
+    target: Mask, same: NDArray[np.int8] | None, conditions: Mapping[str, Any]
+) -> Iterator[tuple[str, Mask | None]]:
+    """Each part's name and its trials; None for all of them."""
+    yield POOLED, None
+    if same is not None:
+        known = same >= 0
+        cells = cell_parts(target, same == 1)
+        for name in CELL_PARTS:
+            yield name, cells[name] & known
+    for column, labels in conditions.items():
+        given = np.asarray(labels).astype(str)
+        if given.shape != target.shape:
+            raise InputError(f"{column!r} should have one label for each of the {len(target):,} scores.")
+        values, counts = np.unique(given[given != ""], return_counts=True)
+        for value in np.sort(values[np.argsort(-counts, kind="stable")[:MOST_CONDITIONS]]):
+            yield f"{column} = {value}", given == value

@@ -1,0 +1,151 @@
+"""Scores, keys and labels put side by side: which trial is which, who speaks in it, which channels it joins."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from jointplda.data.tables import UNKNOWN, Index, LabelTable, Names, ScoreTable, Trials, positions, some
+from jointplda.errors import InputError, warn
+
+
+def with_key(scores: ScoreTable, key: Trials, *, allow_missing: bool = False) -> ScoreTable:
+    """Scored trials with the truth from a key.
+
+    Parameters
+    ----------
+    scores : ScoreTable
+    key : Trials
+        Its ``target`` must be known; trials that it does not label are left out.
+    allow_missing : bool
+        Leave out trials that are only in one of both, instead of refusing.
+
+    Returns
+    -------
+    ScoreTable
+        In the order of the key, with its truth and condition columns.
+    """
+    if key.target is None:
+        raise InputError("the key does not say which trials are targets; expected a third column target/nontarget.")
+    key = key.take(key.target != UNKNOWN)
+    own = pair_codes(scores.trials)
+    models, samples = positions(key.models, scores.trials.models), positions(key.samples, scores.trials.samples)
+    enrol, test = models[key.enrol], samples[key.test]
+    wanted = np.where((enrol < 0) | (test < 0), -1, enrol * len(scores.trials.samples) + test)
+    order = np.argsort(own, kind="stable")
+    place = np.searchsorted(own, wanted, sorter=order)
+    rows = order[np.minimum(place, len(order) - 1)] if len(order) else np.zeros(len(wanted), dtype=np.int64)
+    found = (own[rows] == wanted) if len(order) else np.zeros(len(wanted), dtype=np.bool_)
+    _refuse_unmatched(scores, key, rows, found, allow_missing)
+    kept = key.take(found)
+    return ScoreTable(kept, scores.values[rows[found]])
+
+
+def _refuse_unmatched(
+    scores: ScoreTable, key: Trials, rows: Index, found: NDArray[np.bool_], allow_missing: bool
+) -> None:
+    """Trials without a score, and scores without a trial in the key."""
+    missing = np.flatnonzero(~found)
+    used = np.zeros(len(scores.values), dtype=np.bool_)
+    used[rows[found]] = True
+    extra = np.flatnonzero(~used)
+    if not found.any():
+        first = scores.trials
+        raise InputError(
+            f"no trial of the key has a score: the key has {_pair(key, 0) if len(key) else 'no trials'}, "
+            f"the scores have {_pair(first, 0) if len(first) else 'no trials'}. Are the ids written alike, and "
+            "enrolment and test in the same order?"
+        )
+    if not allow_missing and len(missing):
+        shown = some(_pair(key, i) for i in missing[:6])
+        raise InputError(
+            f"{len(missing):,} of {len(key):,} trials of the key have no score: {shown.split(' (')[0]}. "
+            "Use --allow-missing to leave them out."
+        )
+    if not allow_missing and len(extra):
+        shown = some(_pair(scores.trials, i) for i in extra[:6])
+        raise InputError(
+            f"{len(extra):,} of {len(scores.values):,} scores are not in the key: {shown.split(' (')[0]}. "
+            "Use --allow-missing to leave them out."
+        )
+    if len(missing) or len(extra):
+        warn(f"{len(missing):,} trials without a score and {len(extra):,} scores without a key were left out.")
+
+
+def pair_codes(trials: Trials) -> Index:
+    """One number for each (model, sample)."""
+    return trials.enrol * max(len(trials.samples), 1) + trials.test
+
+
+def speakers_from_targets(trials: Trials) -> tuple[Names, Names]:
+    """Speakers of models and of samples, as the key's own target trials join them.
+
+    Models and samples that a chain of target trials links are one speaker; an impostor sample without any target
+    trial is a speaker of its own.
+
+    Returns
+    -------
+    of_models, of_samples : ndarray of str
+        A name for each of ``trials.models`` and ``trials.samples``.
+    """
+    targets = trials.take(trials.target == 1) if trials.target is not None else trials.take(np.zeros(0, dtype=np.int64))
+    n_models, n_samples = len(trials.models), len(trials.samples)
+    size = n_models + n_samples
+    same_name = positions(trials.samples, trials.models)
+    twins = np.flatnonzero(same_name >= 0)
+    rows = np.concatenate((targets.enrol, same_name[twins]))
+    columns = np.concatenate((targets.test, twins)) + n_models
+    links = coo_array((np.ones(len(rows), dtype=np.int8), (rows, columns)), shape=(size, size))
+    _, component = connected_components(links, directed=False)
+    names = component.astype(str)
+    return names[:n_models], names[n_models:]
+
+
+def column_of(labels: LabelTable, column: str, ids: Sequence[str] | Names, what: str) -> Names:
+    """Labels of ids from one column; empty where an id has none."""
+    if column not in labels.columns:
+        raise InputError(f"no column {column!r} in {what}; it has {', '.join(map(repr, labels.columns)) or 'none'}.")
+    rows = positions(ids, labels.ids)
+    values = labels.columns[column]
+    return np.where(rows >= 0, values[np.maximum(rows, 0)], "")
+
+
+def model_labels(of_samples: Mapping[str, str], models: Mapping[str, Sequence[str]], names: Names) -> list[set[str]]:
+    """The labels that each model's enrolment samples have; a model without a map is a sample itself."""
+    return [{of_samples.get(s, "") for s in models.get(str(name), [str(name)])} - {""} for name in names]
+
+
+def same_channel(enrol: Sequence[set[str]], test: Names, trials: Trials) -> NDArray[np.int8]:
+    """1 where the test sample's channel is among the model's channels, 0 where not, -1 where either is not known."""
+    levels = sorted({label for each in enrol for label in each} | {str(label) for label in test if label})
+    number = {label: index for index, label in enumerate(levels)}
+    member = np.zeros((len(enrol), len(levels) + 1), dtype=np.bool_)
+    for row, each in enumerate(enrol):
+        member[row, [number[label] for label in each]] = True
+    codes = np.array([number.get(str(label), len(levels)) for label in test], dtype=np.int64)
+    result = member[trials.enrol, codes[trials.test]].astype(np.int8)
+    labelled = np.asarray(member.any(axis=1))
+    unknown = ~labelled[trials.enrol] | (codes[trials.test] == len(levels))
+    result[unknown] = -1
+    return result
+
+
+def pair_conditions(enrol: Sequence[set[str]], test: Names, trials: Trials) -> Names:
+    """Labels of both sides, as ``a`` where they agree and ``a / b`` (in order of the alphabet) where not."""
+    joined = ["+".join(sorted(each)) for each in enrol]
+    left, first = np.unique(np.array(joined, dtype=np.str_), return_inverse=True)
+    right, second = np.unique(test, return_inverse=True)
+    names = [["" if not a or not b else a if a == b else " / ".join(sorted((a, b))) for b in right] for a in left]
+    return np.array(names, dtype=np.str_)[first[trials.enrol], second[trials.test]]
+
+
+def without_truth(trials: Trials) -> Trials:
+    """The same trials, unlabelled."""
+    return replace(trials, target=None)
+
+
+def _pair(trials: Trials, index: int) -> str:
+    return f"{trials.models[trials.enrol[index]]} {trials.samples[trials.test[index]]}"
