@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jointplda.data.labels import encode
 from jointplda.errors import InputError
 from jointplda.metrics.measures import PRIORS, Measures, measure
 from jointplda.metrics.parts import CELL_PARTS, cell_parts
@@ -15,6 +16,7 @@ from jointplda.metrics.trials import Floats, Mask, as_trials
 
 POOLED = "pooled"
 MOST_CONDITIONS = 50
+Codes = NDArray[np.int64]
 Progress = Callable[[str, int, int], object]
 
 
@@ -71,6 +73,29 @@ class Evaluation:
 
 
 @dataclass(frozen=True)
+class Coded:
+    """One label per trial, as a position in a short list of names.
+
+    Parameters
+    ----------
+    codes : ndarray of int, shape (n,)
+        -1 where there is no label.
+    names : sequence of str
+    """
+
+    codes: NDArray[np.int64]
+    names: Sequence[str]
+
+    @classmethod
+    def of(cls, labels: Any, what: str) -> "Coded":
+        """Codes of labels (n,); what is coded already stays as it is."""
+        if isinstance(labels, Coded):
+            return labels
+        codes, levels = encode(labels, what=what)
+        return cls(codes, [str(level) for level in levels])
+
+
+@dataclass(frozen=True)
 class Settings:
     """How to measure.
 
@@ -101,10 +126,10 @@ class Sides:
     Parameters
     ----------
     enrol_speakers, test_speakers : array-like, shape (n,), or None
-        Needed for intervals.
+        Needed for intervals. Whole numbers from 0 are quickest.
     same_channel : array-like of int, shape (n,), or None
         1 where both sides share their channel, 0 where they do not, -1 where it is not known.
-    conditions : dict of str to array-like, each of shape (n,)
+    conditions : dict of str to Coded or array-like, each of shape (n,)
         Further labels of trials, each value a part of its own; empty text is no value.
     """
 
@@ -144,7 +169,8 @@ def evaluate(
     if same is not None and same.shape != mask.shape:
         raise InputError(f"same_channel should have one value for each of the {len(mask):,} scores, got {same.shape}.")
     drawn = settings.draws if sides.enrol_speakers is not None and sides.test_speakers is not None else 0
-    measured = _Measurer(values, mask, sides, settings, drawn, callback)
+    speakers = _speakers(sides, len(mask)) if drawn else None
+    measured = _Measurer(values, mask, speakers, settings, drawn, callback)
     parts = {name: measured.part(name, members) for name, members in _members(mask, same, sides.conditions)}
     return Evaluation(values, mask, same, parts, settings.is_llr, drawn, measured.speakers, settings.level)
 
@@ -155,7 +181,7 @@ class _Measurer:
 
     scores: Floats
     target: Mask
-    sides: Sides
+    pairs: tuple[Codes, Codes] | None
     settings: Settings
     draws: int
     callback: Progress | None
@@ -173,13 +199,13 @@ class _Measurer:
         return Part(found, self._intervals(name, scores, target, chosen), targets, nontargets)
 
     def _intervals(self, name: str, scores: Floats, target: Mask, chosen: Any) -> dict[str, tuple[float, float]]:
-        if not self.draws:
+        if self.pairs is None:
             return {}
         result = bootstrap(
             scores,
             target,
-            np.asarray(self.sides.enrol_speakers)[chosen],
-            np.asarray(self.sides.test_speakers)[chosen],
+            self.pairs[0][chosen],
+            self.pairs[1][chosen],
             draws=self.draws,
             level=self.settings.level,
             priors=self.settings.priors,
@@ -206,9 +232,24 @@ def _members(
         for name in CELL_PARTS:
             yield name, cells[name] & known
     for column, labels in conditions.items():
-        given = np.asarray(labels).astype(str)
-        if given.shape != target.shape:
+        coded = Coded.of(labels, column)
+        if coded.codes.shape != target.shape:
             raise InputError(f"{column!r} should have one label for each of the {len(target):,} scores.")
-        values, counts = np.unique(given[given != ""], return_counts=True)
-        for value in np.sort(values[np.argsort(-counts, kind="stable")[:MOST_CONDITIONS]]):
-            yield f"{column} = {value}", given == value
+        counts = np.bincount(coded.codes[coded.codes >= 0], minlength=len(coded.names))
+        for code in np.sort(np.argsort(-counts, kind="stable")[:MOST_CONDITIONS]):
+            if counts[code]:
+                yield f"{column} = {coded.names[code]}", coded.codes == code
+
+
+def _speakers(sides: Sides, n: int) -> tuple[Codes, Codes]:
+    """Speakers of both sides as whole numbers from one list."""
+    given = np.asarray(sides.enrol_speakers), np.asarray(sides.test_speakers)
+    for side in given:
+        if side.shape != (n,):
+            raise InputError(f"speakers should have one label for each of the {n:,} scores, got shape {side.shape}.")
+    if all(side.dtype.kind in "iu" and side.min(initial=0) >= 0 for side in given):
+        return given[0].astype(np.int64), given[1].astype(np.int64)
+    coded = Coded.of(np.concatenate(given), "speakers")
+    if (coded.codes < 0).any():
+        raise InputError("intervals need the speaker of both sides of every trial; some labels are missing.")
+    return coded.codes[:n], coded.codes[n:]

@@ -10,6 +10,7 @@ from scipy.sparse.csgraph import connected_components
 
 from jointplda.data.tables import UNKNOWN, Index, LabelTable, Names, ScoreTable, Trials, positions, some
 from jointplda.errors import InputError, warn
+from jointplda.evaluation.evaluate import Coded
 
 
 def with_key(scores: ScoreTable, key: Trials, *, allow_missing: bool = False) -> ScoreTable:
@@ -133,13 +134,15 @@ def same_channel(enrol: Sequence[set[str]], test: Names, trials: Trials) -> NDAr
     return result
 
 
-def pair_conditions(enrol: Sequence[set[str]], test: Names, trials: Trials) -> Names:
+def pair_conditions(enrol: Sequence[set[str]], test: Names, trials: Trials) -> Coded:
     """Labels of both sides, as ``a`` where they agree and ``a / b`` (in order of the alphabet) where not."""
-    joined = ["+".join(sorted(each)) for each in enrol]
-    left, first = np.unique(np.array(joined, dtype=np.str_), return_inverse=True)
+    left, first = np.unique(np.array(["+".join(sorted(each)) for each in enrol], dtype=np.str_), return_inverse=True)
     right, second = np.unique(test, return_inverse=True)
-    names = [["" if not a or not b else a if a == b else " / ".join(sorted((a, b))) for b in right] for a in left]
-    return np.array(names, dtype=np.str_)[first[trials.enrol], second[trials.test]]
+    texts = [["" if not a or not b else a if a == b else " / ".join(sorted((a, b))) for b in right] for a in left]
+    names = sorted({text for row in texts for text in row if text})
+    number = {name: index for index, name in enumerate(names)}
+    codes = np.array([[number.get(text, -1) for text in row] for row in texts], dtype=np.int64)
+    return Coded(codes[first[trials.enrol], second[trials.test]], names)
 
 
 def without_truth(trials: Trials) -> Trials:

@@ -205,7 +205,7 @@ def _softplus_sums(scores: Floats, target: Mask) -> Floats:
     whole = len(scores) // _GROUP * _GROUP
     products = factors[:, :whole].reshape(2, _GROUP, -1).prod(axis=1)
     logs = np.log(products).sum(axis=1) + np.log(factors[:, whole:]).sum(axis=1)
-    size_of_targets, of_targets = y @ size, y @ scores
+    size_of_targets, of_targets = (y * size).sum(), (y * scores).sum()
     return np.array(
         [
             logs[0] + (size_of_targets - of_targets) / 2,
