@@ -13,7 +13,7 @@ from jointplda.data.tables import EmbeddingTable, Index, LabelTable, Names, no_d
 from jointplda.errors import FileError, InputError
 from jointplda.formats.hdf5 import is_hdf5, read_arrays
 from jointplda.formats.kaldi import BINARY, read_ark, read_scp
-from jointplda.formats.labels import read_labels
+from jointplda.formats.labels import kaldi_column, read_labels
 from jointplda.formats.names import ID_NAMES, as_names, as_text, column
 from jointplda.formats.npy import NPY_MAGIC, NPZ_MAGIC, read_npy, read_npz
 from jointplda.formats.parquet import PARQUET_MAGIC, read_parquet
@@ -126,7 +126,7 @@ def _from_folder(folder: Path) -> tuple[Path, EmbeddingTable]:
     script = (known or scripts)[0]
     table = read_scp(existing(script))
     for labels in sorted(folder.glob("utt2*")):
-        if labels.is_file() and not labels.name.startswith(("utt2num_frames", "utt2dur")):
+        if labels.is_file() and kaldi_column(labels.name):
             table = _by_id(table, read_labels(labels), labels, strict=False)
     return script, table
 

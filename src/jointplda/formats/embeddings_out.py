@@ -43,6 +43,7 @@ def write_embeddings(table: EmbeddingTable, path: PathLikeStr, kind: str | None 
     if kind is None and suffix not in _BY_NAME:
         raise InputError(f"{path}: the kind is not clear from the name; end it in one of {', '.join(_BY_NAME)}.")
     kind = check_choice("kind", kind or _BY_NAME[suffix], KINDS)
+    _refuse_unequal(table, path)
     no_duplicates(table.ids, "ids", str(path))
     taken = {"ids", "embeddings"} & set(table.columns) if kind != "npy" else {"id"} & set(table.columns)
     if taken:
@@ -64,3 +65,11 @@ def _write_npy(table: EmbeddingTable, path: Path) -> None:
         sheet.writerow(["id", *table.columns])
         sheet.writerows(zip(table.ids.tolist(), *(c.tolist() for c in table.columns.values()), strict=True))
         write_npy(path, table.X)
+
+
+def _refuse_unequal(table: EmbeddingTable, path: PathLikeStr) -> None:
+    if table.X.shape[:1] != table.ids.shape:
+        raise InputError(f"{path}: the table has {len(table.ids)} ids and embeddings of shape {table.X.shape}.")
+    for name, values in table.columns.items():
+        if len(values) != len(table.ids):
+            raise InputError(f"{path}: the table has {len(table.ids)} ids, and the column {name!r} has {len(values)}.")

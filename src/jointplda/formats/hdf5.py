@@ -29,7 +29,7 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     def keep(name: str, item: Any) -> None:
         if isinstance(item, h5py.Dataset):
             text = h5py.check_string_dtype(item.dtype)
-            arrays[name] = np.asarray(item.asstr()[...] if text else item[...])
+            arrays[name] = np.asarray(item.asstr("utf-8")[...] if text else item[...])
             if text:
                 arrays[name] = arrays[name].astype(np.str_)
 

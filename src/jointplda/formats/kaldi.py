@@ -7,7 +7,7 @@ code, are refused, and a record that ends too early is an error.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -134,7 +134,9 @@ def read_scp(path: Path) -> EmbeddingTable:
     return stacked(ids, vectors, path)
 
 
-def _script(path: Path) -> Iterator[tuple[int, str, str, int]]:
+def _script(path: Path) -> list[tuple[int, str, str, int]]:
+    """Line, key, archive and offset of each entry."""
+    entries: dict[str, tuple[int, str, str, int]] = {}
     for number, line in lines(path):
         key, _, rest = decoded(line.strip(), path, number).replace("\t", " ").partition(" ")
         rest = rest.strip()
@@ -145,11 +147,12 @@ def _script(path: Path) -> Iterator[tuple[int, str, str, int]]:
                 f"{path}, line {number}: expected 'key archive.ark:offset', got a command or a range "
                 f"({rest[:60]!r}), which is not run; copy the vectors to an archive first (copy-vector)."
             )
+        if key in entries:
+            raise FileError(f"{path}, line {number}: the id {key!r} occurs a second time; remove one.")
         name, colon, offset = rest.rpartition(":")
-        if colon and offset.isdecimal():
-            yield number, key, name, int(offset)
-        else:
-            yield number, key, rest, 0
+        place = (name, int(offset)) if colon and offset.isdecimal() else (rest, 0)
+        entries[key] = (number, key, *place)
+    return list(entries.values())
 
 
 def _archive(name: str, script: Path, number: int) -> Path:

@@ -60,11 +60,12 @@ def _has_header(line: str, name: str) -> bool:
     cells = split(line, delimiter, Path(name), 1)
     if bool(cells) and plain(cells[0]) in ID_NAMES:
         return True
-    return delimiter is not None and _kaldi_column(name) is None
+    return delimiter is not None and kaldi_column(name) is None
 
 
-def _kaldi_column(name: str) -> str | None:
-    found = re.search(r"(?:^|\.)utt2([^.]+)$", name)
+def kaldi_column(name: str) -> str | None:
+    """What follows ``utt2`` in the name of a file, None for other names."""
+    found = re.search(r"(?:^|\.)utt2([\w-]+)$", _ENDINGS.sub("", name))
     return found.group(1) if found else None
 
 
@@ -138,7 +139,7 @@ def _from_pairs(path: Path, name: str) -> LabelTable:
         ids.append(decoded(fields[0], path, number))
         values.append(decoded(fields[1].rstrip(), path, number))
         numbers.append(number)
-    return _named(as_names(ids), as_names(values), _kaldi_column(name) or "value", path, numbers)
+    return _named(as_names(ids), as_names(values), kaldi_column(name) or "value", path, numbers)
 
 
 def _from_spk2utt(path: Path) -> LabelTable:

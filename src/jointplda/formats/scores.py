@@ -125,6 +125,8 @@ def write_scores(table: ScoreTable, path: PathLikeStr, kind: str | None = None) 
     """
     by_name = {".h5": "bosaris", ".hdf5": "bosaris", ".npy": "npy", ".tsv": "nist"}
     kind = check_choice("kind", kind or by_name.get(suffix_of(path), "kaldi"), KINDS)
+    if len(table.values) != len(table.trials):
+        raise InputError(f"{path}: got {len(table.values)} scores for {len(table.trials)} trials.")
     bad = np.flatnonzero(np.isnan(table.values))
     if len(bad):
         raise InputError(f"{path}: {len(bad)} scores are NaN, the first in row {bad[0]}; nothing was written.")

@@ -83,7 +83,8 @@ def lines(path: PathLikeStr) -> Iterator[tuple[int, bytes]]:
     number, seen = 0, False
     with opened(path) as stream:
         for raw in stream:
-            for line in raw.rstrip(b"\r\n").split(b"\r"):
+            raw = raw.rstrip(b"\r\n")
+            for line in raw.split(b"\r") if b"\r" in raw else (raw,):
                 number += 1
                 if number == 1:
                     line = _start_of_text(line, Path(path))
