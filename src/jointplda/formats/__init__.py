@@ -1,0 +1,49 @@
+"""Files of speaker recognition: embeddings, labels, enrolments, trials, scores and the models of others.
+
+Readers go by content and by the names in headers, never by the name of the file; text may be gzipped. What cannot be
+read is a FileError that names the file, the line, what was expected and what came. Writers write whole files or none.
+"""
+
+from jointplda.formats.embeddings import read_embeddings
+from jointplda.formats.embeddings_out import write_embeddings
+from jointplda.formats.enrolment import read_enrolment, read_num_utts, write_enrolment
+from jointplda.formats.foreign import (
+    KaldiPlda,
+    XvecTransform,
+    from_covariances,
+    read_kaldi_plda,
+    read_pyannote_plda,
+    read_xvec_transform,
+    to_covariances,
+    write_kaldi_plda,
+    write_pyannote_plda,
+    write_xvec_transform,
+)
+from jointplda.formats.labels import read_labels
+from jointplda.formats.names import match_ids
+from jointplda.formats.scores import read_scores, write_scores
+from jointplda.formats.trials import read_trials, write_trials
+
+__all__ = [
+    "KaldiPlda",
+    "XvecTransform",
+    "from_covariances",
+    "match_ids",
+    "read_embeddings",
+    "read_enrolment",
+    "read_kaldi_plda",
+    "read_labels",
+    "read_num_utts",
+    "read_pyannote_plda",
+    "read_scores",
+    "read_trials",
+    "read_xvec_transform",
+    "to_covariances",
+    "write_embeddings",
+    "write_enrolment",
+    "write_kaldi_plda",
+    "write_pyannote_plda",
+    "write_scores",
+    "write_trials",
+    "write_xvec_transform",
+]

@@ -1,0 +1,146 @@
+"""Keys and scores of BOSARIS: matrices of models by segments in HDF5, under the names of three dialects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jointplda.data.tables import NONTARGET, TARGET, UNKNOWN, Names, ScoreTable, Trials, no_duplicates
+from jointplda.errors import FileError, InputError
+from jointplda.formats.hdf5 import read_arrays, write_arrays
+from jointplda.formats.names import as_text
+from jointplda.formats.pairs import refuse_contradictions
+from jointplda.formats.text import PathLikeStr
+
+_MODELS = ("modelset", "ID/row_ids", "model_names")
+_SAMPLES = ("segset", "ID/column_ids", "test_names")
+_TARGETS = ("tar_mask", "target_mask", "tar")
+_NONTARGETS = ("non_mask", "nontarget_mask", "non")
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+def read_key(path: Path) -> Trials:
+    """The trials of a key, in the order of models and then segments.
+
+    A ``trial_mask`` without a negative number is a list without labels, as SIDEKIT and MATLAB store those.
+    """
+    arrays = read_arrays(path)
+    models, samples = _names(arrays, path)
+    shape = (len(models), len(samples))
+    targets, nontargets = _first(arrays, _TARGETS), _first(arrays, _NONTARGETS)
+    if targets is not None and nontargets is not None:
+        target, nontarget = _mask(targets, shape, path) > 0, _mask(nontargets, shape, path) > 0
+        if np.any(target & nontarget):
+            raise FileError(f"{path}: some pairs are marked as target and as non-target.")
+        labelled = True
+    elif "trial_mask" in arrays:
+        mask = _mask(arrays["trial_mask"], shape, path)
+        target, nontarget = mask > 0, mask < 0
+        labelled = bool(nontarget.any())
+    else:
+        raise FileError(f"{path}: expected trial_mask, or tar_mask and non_mask, {_there(arrays)}.")
+    enrol, test = np.nonzero(target | nontarget)
+    if not len(enrol):
+        raise FileError(f"{path}: the key marks no trial.")
+    labels = np.where(target[enrol, test], TARGET, NONTARGET).astype(np.int8) if labelled else None
+    return Trials(models, samples, enrol.astype(np.int64), test.astype(np.int64), labels)
+
+
+def read_score_matrix(path: Path) -> ScoreTable:
+    """The scores that ``score_mask`` marks (all of them if there is no mask)."""
+    arrays = read_arrays(path)
+    models, samples = _names(arrays, path)
+    shape = (len(models), len(samples))
+    scores = _first(arrays, ("scores", "score_mat", "scoremat"))
+    if scores is None:
+        hint = " This looks like a key." if "trial_mask" in arrays else ""
+        raise FileError(f"{path}: expected scores, {_there(arrays)}.{hint}")
+    scores = _oriented(scores, shape, path, "scores").astype(np.float64)
+    mask = _first(arrays, ("score_mask", "scoremask"))
+    enrol, test = np.nonzero(np.ones(shape) if mask is None else _mask(mask, shape, path))
+    if not len(enrol):
+        raise FileError(f"{path}: score_mask marks no score.")
+    return checked_scores(Trials(models, samples, enrol.astype(np.int64), test.astype(np.int64)), scores, path)
+
+
+def checked_scores(trials: Trials, matrix: NDArray[np.float64], path: Path) -> ScoreTable:
+    """The scores of trials out of a matrix, none of them NaN."""
+    values = matrix[trials.enrol, trials.test]
+    bad = np.flatnonzero(np.isnan(values))
+    if len(bad):
+        pair = f"{str(trials.models[trials.enrol[bad[0]]])!r} {str(trials.samples[trials.test[bad[0]]])!r}"
+        raise FileError(f"{path}: the score of the pair {pair} is NaN ({len(bad)} such scores in all).")
+    return ScoreTable(trials, values)
+
+
+def write_key(trials: Trials, path: PathLikeStr) -> None:
+    """Write a key under the names of SIDEKIT."""
+    if trials.columns:
+        trials = Trials(trials.models, trials.samples, trials.enrol, trials.test, trials.target)
+    marks = np.ones(len(trials), np.int8)
+    if trials.target is not None:
+        if np.any(trials.target == UNKNOWN):
+            raise InputError(f"{path}: some trials have no label, which this format cannot hold; use kind='nist'.")
+        marks = np.where(trials.target == TARGET, 1, -1).astype(np.int8)
+        refuse_contradictions(trials, trials.target, "label", Path(path), None)
+    mask = np.zeros((len(trials.models), len(trials.samples)), np.int8)
+    mask[trials.enrol, trials.test] = marks
+    arrays = {"modelset": trials.models, "segset": trials.samples, "trial_mask": mask}
+    if trials.target is not None and not np.any(mask < 0):
+        arrays |= {"tar_mask": mask, "non_mask": np.zeros_like(mask)}
+    write_arrays(path, arrays)
+
+
+def write_score_matrix(table: ScoreTable, path: PathLikeStr) -> None:
+    """Write scores and their mask under the names of SIDEKIT."""
+    trials = table.trials
+    refuse_contradictions(trials, table.values, "score", Path(path), None)
+    scores = np.zeros((len(trials.models), len(trials.samples)))
+    mask = np.zeros(scores.shape, np.int8)
+    scores[trials.enrol, trials.test] = table.values
+    mask[trials.enrol, trials.test] = 1
+    write_arrays(path, {"modelset": trials.models, "segset": trials.samples, "scores": scores, "score_mask": mask})
+
+
+def _names(arrays: Arrays, path: Path) -> tuple[Names, Names]:
+    found = []
+    for names in (_MODELS, _SAMPLES):
+        values = _first(arrays, names)
+        if values is None:
+            raise FileError(f"{path}: expected one of {', '.join(names)}, {_there(arrays)}.")
+        text = as_text(values.ravel(), names[0], path)
+        no_duplicates(text, f"names in {names[0]}", str(path))
+        found.append(text)
+    return found[0], found[1]
+
+
+def _mask(values: NDArray[Any], shape: tuple[int, int], path: Path) -> NDArray[np.int8]:
+    if values.dtype.kind not in "iubf":
+        raise FileError(f"{path}: a mask should hold whole numbers, got type {values.dtype}.")
+    mask = _oriented(values, shape, path, "a mask")
+    signed: NDArray[Any] = mask.astype(np.int8) if mask.dtype.kind in "ub" else mask
+    return np.asarray(np.sign(signed), dtype=np.int8)
+
+
+def _oriented(values: NDArray[Any], shape: tuple[int, int], path: Path, what: str) -> NDArray[Any]:
+    """A matrix of models by segments, which column-major programs may store the other way round."""
+    if values.dtype.kind not in "iubf":
+        raise FileError(f"{path}: {what} should hold numbers, got type {values.dtype}.")
+    if values.shape == shape:
+        return values
+    if values.shape == shape[::-1]:
+        return values.T
+    raise FileError(f"{path}: {what} should have the shape {shape} (models, segments), got {values.shape}.")
+
+
+def _first(arrays: Arrays, names: tuple[str, ...]) -> NDArray[Any] | None:
+    return next((arrays[name] for name in names if name in arrays), None)
+
+
+def _there(arrays: Arrays) -> str:
+    return "got nothing" if not arrays else f"got {', '.join(sorted(arrays))[:200]}"

@@ -1,0 +1,62 @@
+"""HDF5 files as arrays by name. The one module that imports h5py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jointplda.errors import FileError
+from jointplda.formats.text import PathLikeStr, target_file
+
+_MAGIC = b"\x89HDF\r\n\x1a\n"
+_STARTS = (0, 512, 1024, 2048)
+
+
+def is_hdf5(start: bytes) -> bool:
+    """Whether the first bytes of a file are those of HDF5 (which may follow a block of the user's own)."""
+    return any(start[offset : offset + len(_MAGIC)] == _MAGIC for offset in _STARTS)
+
+
+def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """Every dataset, by its full name without the leading slash; texts are decoded."""
+    h5py = _h5py(path)
+    arrays: dict[str, NDArray[Any]] = {}
+
+    def keep(name: str, item: Any) -> None:
+        if isinstance(item, h5py.Dataset):
+            text = h5py.check_string_dtype(item.dtype)
+            arrays[name] = np.asarray(item.asstr("utf-8")[...] if text else item[...])
+            if text:
+                arrays[name] = arrays[name].astype(np.str_)
+
+    try:
+        with h5py.File(path, "r") as stored:
+            stored.visititems(keep)
+    except UnicodeDecodeError as error:
+        raise FileError(f"{path}: texts should be UTF-8 ({error}).") from None
+    except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:
+        raise FileError(f"{path}: a damaged HDF5 file ({error}).") from None
+    return arrays
+
+
+def write_arrays(path: PathLikeStr, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write datasets; texts as UTF-8 of varying length."""
+    h5py = _h5py(path)
+    with target_file(path) as name, h5py.File(name, "w") as stored:
+        for key, values in arrays.items():
+            if values.dtype.kind == "U":
+                stored.create_dataset(key, data=values.astype(object), dtype=h5py.string_dtype("utf-8"))
+            else:
+                stored.create_dataset(key, data=values, compression="gzip" if values.ndim == 2 else None)
+
+
+def _h5py(path: PathLikeStr) -> Any:
+    try:
+        import h5py
+    except ImportError:
+        raise FileError(f'{path}: HDF5 files need the package h5py: pip install "jointplda[hdf5]".') from None
+    return h5py

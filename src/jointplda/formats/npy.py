@@ -1,0 +1,61 @@
+"""NumPy files, never with pickled objects in them."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jointplda.errors import FileError
+from jointplda.formats.text import PathLikeStr, target_file
+
+NPY_MAGIC = b"\x93NUMPY"
+NPZ_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
+
+
+def read_npy(path: Path) -> NDArray[Any]:
+    """The one array of an ``.npy`` file."""
+    try:
+        with open(path, "rb") as stream:
+            return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
+    except (ValueError, OSError, EOFError, MemoryError, SyntaxError) as error:
+        raise FileError(f"{path}: {_why(error)}") from None
+
+
+def read_npz(path: Path) -> dict[str, NDArray[Any]]:
+    """Every array of an ``.npz`` file, by name."""
+    arrays = {}
+    name = ""
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            for name in stored.files:
+                array = stored[name]
+                if isinstance(array, np.ndarray):
+                    arrays[name] = array
+    except (ValueError, OSError, EOFError, KeyError, MemoryError, SyntaxError, zipfile.BadZipFile, zlib.error) as error:
+        raise FileError(f"{path}: {_why(error, name)}") from None
+    return arrays
+
+
+def write_npy(path: PathLikeStr, array: NDArray[Any]) -> None:
+    """Write one array."""
+    with target_file(path) as name, open(name, "wb") as stream:
+        np.lib.format.write_array(stream, array, allow_pickle=False)
+
+
+def write_npz(path: PathLikeStr, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write arrays by name."""
+    with target_file(path) as name, open(name, "wb") as stream:
+        np.savez(stream, allow_pickle=False, **arrays)
+
+
+def _why(error: Exception, name: str = "") -> str:
+    if "Object arrays" in str(error):
+        what = f"the array {name!r}" if name else "the array"
+        return f"{what} holds Python objects, which are never loaded; store text as type str, numbers as float."
+    return f"a damaged NumPy file ({error})."

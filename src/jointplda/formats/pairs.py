@@ -1,0 +1,131 @@
+"""What lists of trials and lists of scores have in common: two names a row, and no row against another."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jointplda.data.tables import UNKNOWN, Index, Names, Trials
+from jointplda.errors import FileError
+from jointplda.formats.names import HEADER_WORDS, MODEL_NAMES, SAMPLE_NAMES, Gathered, Measured, column, label_of
+from jointplda.formats.text import Sheet
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The columns of a list, and the line of each row."""
+
+    path: Path
+    columns: list[Gathered | Measured]
+    numbers: Index
+
+    def names(self, index: int) -> tuple[Names, Index]:
+        """Distinct names of a column, and each row's index among them."""
+        gathered = self.columns[index]
+        assert isinstance(gathered, Gathered)
+        return gathered.names(self.path, self.numbers), gathered.indexes()
+
+    def pairs(self, model: int, sample: int) -> Trials:
+        """Trials without labels, from the columns of the two names."""
+        models, enrol = self.names(model)
+        samples, test = self.names(sample)
+        for names, codes, what in ((models, enrol, "model"), (samples, test, "segment")):
+            empty = np.flatnonzero(names == "")
+            if len(empty):
+                row = int(np.argmax(codes == empty[0]))
+                raise FileError(f"{self.path}, line {self.numbers[row]}: the name of the {what} is missing.")
+        return Trials(models, samples, enrol, test)
+
+    def values(self, index: int) -> NDArray[np.float64]:
+        """Numbers of a column."""
+        measured = self.columns[index]
+        assert isinstance(measured, Measured)
+        return measured.values()
+
+    def further(self, header: Sequence[str], taken: Sequence[int | None]) -> dict[str, Names]:
+        """The columns of a header other than those taken, as text, each of shape (n,)."""
+        rest = [(index, name) for index, name in enumerate(header) if index not in taken]
+        found = {name: self.names(index) for index, name in rest}
+        return {name: values[codes] for name, (values, codes) in found.items()}
+
+    def labels(self, index: int, *, may_miss: bool) -> NDArray[np.int8]:
+        """The labels in a column: 1 target, 0 non-target; an empty cell is -1 where that may be."""
+        words, codes = self.names(index)
+        labels = [label_of(str(word)) for word in words]
+        for code, (word, label) in enumerate(zip(words, labels, strict=True)):
+            if label is None and not (may_miss and word == ""):
+                row = int(np.argmax(codes == code))
+                raise FileError(
+                    f"{self.path}, line {self.numbers[row]}: expected a label (target or nontarget, tgt or imp, "
+                    f"1 or 0), got {str(word)!r}.{_score_hint(str(word))}"
+                )
+        return np.array([UNKNOWN if label is None else label for label in labels], dtype=np.int8)[codes]
+
+
+def gather(sheet: Sheet, score: int | None = None) -> Rows:
+    """Read a sheet to its end; the column of scores, if any, as numbers."""
+    columns = [Measured() if i == score else Gathered() for i in range(len(sheet.first))]
+    add = [values.add for values in columns]
+    numbers = array("q")
+    for number, fields in sheet.rows:
+        try:
+            for put, value in zip(add, fields, strict=True):
+                put(value)
+        except ValueError:
+            raise FileError(f"{sheet.path}, line {number}: expected a score, got {_shown(fields, score)}.") from None
+        numbers.append(number)
+    if not numbers:
+        raise FileError(f"{sheet.path}: nothing follows the header.")
+    return Rows(sheet.path, columns, np.frombuffer(numbers, dtype=np.int64))
+
+
+def is_pair_header(cells: list[str]) -> bool:
+    """Whether a first line names both sides of the trials, or has a word that only headers have."""
+    both = column(cells, MODEL_NAMES) is not None and column(cells, SAMPLE_NAMES) is not None
+    return both or column(cells, HEADER_WORDS) is not None
+
+
+def pair_columns(sheet: Sheet) -> tuple[int, int]:
+    """The columns of models and of samples."""
+    header = sheet.header or []
+    model, sample = column(header, MODEL_NAMES), column(header, SAMPLE_NAMES)
+    if model is None or sample is None:
+        wanted = "models (modelid, model, enrol)" if model is None else "segments (segmentid, segment, test)"
+        raise FileError(f"{sheet.path}, line 1: expected a column of {wanted}, got {', '.join(header)}.")
+    return model, sample
+
+
+def refuse_contradictions(trials: Trials, values: NDArray[Any], what: str, where: Path, numbers: Index | None) -> None:
+    """Refuse a pair that occurs twice with different values (labels or scores), naming the second occurrence."""
+    keys = trials.enrol * len(trials.samples) + trials.test
+    order = np.argsort(keys, kind="stable")
+    bad = (keys[order][1:] == keys[order][:-1]) & (values[order][1:] != values[order][:-1])
+    if not bad.any():
+        return
+    at = int(np.flatnonzero(bad)[np.argmin(order[1:][bad])])
+    first, second = int(order[at]), int(order[at + 1])
+    pair = f"{str(trials.models[trials.enrol[second]])!r} {str(trials.samples[trials.test[second]])!r}"
+    place = f"{where}" if numbers is None else f"{where}, line {numbers[second]}"
+    before = "before" if numbers is None else f"in line {numbers[first]}"
+    raise FileError(
+        f"{place}: the pair {pair} has the {what} {values[second]}, and {values[first]} {before}; remove one of them."
+    )
+
+
+def _shown(fields: Sequence[object], score: int | None) -> str:
+    value = fields[score or 0]
+    return repr(value.decode("utf-8", "replace") if isinstance(value, bytes) else value)
+
+
+def _score_hint(word: str) -> str:
+    try:
+        float(word)
+    except ValueError:
+        return ""
+    return " This looks like a file of scores."

@@ -1,0 +1,69 @@
+"""Parquet tables: text columns, and one column of lists for embeddings. The one module that imports pyarrow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jointplda.errors import FileError
+from jointplda.formats.names import as_text
+from jointplda.formats.text import PathLikeStr, target_file
+
+PARQUET_MAGIC = b"PAR1"
+
+
+def read_parquet(path: Path) -> dict[str, NDArray[Any]]:
+    """Columns as arrays: lists of numbers with shape (n, d), others as text with shape (n,)."""
+    arrow, parquet = _pyarrow(path)
+    try:
+        table = parquet.ParquetFile(path).read()
+    except (arrow.ArrowException, OSError, ValueError) as error:
+        raise FileError(f"{path}: a damaged Parquet file ({error}).") from None
+    return {name: _array(arrow, table.column(name).combine_chunks(), name, path) for name in table.column_names}
+
+
+def write_parquet(path: PathLikeStr, matrix: NDArray[Any], columns: Mapping[str, NDArray[Any]]) -> None:
+    """Write text columns and, as ``embedding``, a column of lists of fixed size."""
+    arrow, parquet = _pyarrow(path)
+    lists = arrow.FixedSizeListArray.from_arrays(arrow.array(matrix.ravel()), matrix.shape[1])
+    names = {name: arrow.array(values.tolist(), arrow.string()) for name, values in columns.items()}
+    with target_file(path) as name:
+        parquet.write_table(arrow.table({**names, "embedding": lists}), name)
+
+
+def _array(arrow: Any, column: Any, name: str, path: Path) -> NDArray[Any]:
+    if isinstance(column, arrow.ChunkedArray):
+        column = column.chunk(0) if column.num_chunks else arrow.array([], column.type)
+    types = arrow.types
+    if types.is_fixed_size_list(column.type) or types.is_list(column.type) or types.is_large_list(column.type):
+        return _matrix(column, name, path)
+    if types.is_nested(column.type):
+        raise FileError(f"{path}: the column {name!r} should hold text, numbers or lists, got {column.type}.")
+    return as_text(np.array(column.to_pylist(), dtype=object), f"the column {name!r}", path)
+
+
+def _matrix(column: Any, name: str, path: Path) -> NDArray[Any]:
+    lengths = np.asarray(column.value_lengths().fill_null(-1).to_numpy(zero_copy_only=False))
+    odd = np.flatnonzero(lengths != lengths[0]) if len(lengths) else np.empty(0, np.int64)
+    if len(odd) or column.null_count:
+        row = int(odd[0]) if len(odd) else 0
+        raise FileError(
+            f"{path}: the lists in {name!r} should all have {lengths[0]} numbers; that in row {row} has {lengths[row]}."
+        )
+    values = column.flatten()
+    if values.null_count:
+        raise FileError(f"{path}: the lists in {name!r} hold missing values.")
+    return np.asarray(values.to_numpy(zero_copy_only=False)).reshape(len(column), -1)
+
+
+def _pyarrow(path: PathLikeStr) -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise FileError(f'{path}: Parquet files need the package pyarrow: pip install "jointplda[parquet]".') from None
+    return pyarrow, pyarrow.parquet
