@@ -1,5 +1,7 @@
 """Example pages for the tests of reports, from seeded random scores."""
 
+from dataclasses import replace
+
 import numpy as np
 from scipy.optimize import isotonic_regression
 
@@ -16,6 +18,7 @@ from jointplda.report.content import (
 )
 
 PRIORS = (0.05, 0.01, 0.005, 0.001)
+NAN, INF = float("nan"), float("inf")
 EMPTY = Curve(np.array([]), np.array([]))
 
 
@@ -185,3 +188,52 @@ def bare(name="Bare", **changes):
     """A system of which nothing is known."""
     nothing = dict(metrics={}, counts={}, det={}, points=[], cells={}, tippett={}, pav=EMPTY)
     return System(name=name, **{**nothing, **changes})
+
+
+EDGES = {
+    "no systems": Page("Nothing", "", []),
+    "nothing known": Page("Bare", "", [bare()]),
+    "nothing known of several": Page("Bare", "", [bare(f"Bare {i}") for i in range(10)], channel="room"),
+    "NaN and infinities": Page(
+        "Odd",
+        "",
+        [
+            bare(
+                metrics={
+                    "pooled": {"EER": Value(NAN), "Cllr": Value(INF, 1.0, INF)},
+                    "a = b": {"EER": Value(0.5, NAN)},
+                },
+                counts={"pooled": (0, 5)},
+                det={"pooled": Curve(np.array([1.0, NAN, 0.0]), np.array([0.0, NAN, 1.0]))},
+                points=[OperatingPoint(0.01, (NAN, 0.0), (1.0, 0.0)), OperatingPoint(0.5, (0.0, 0.0), None)],
+                cells={"target": Distribution(np.array([0.0, 1.0]), np.array([NAN]), 0.0, 0.0, 0)},
+                tippett={"target": Curve(np.array([-INF, 0.0, INF]), np.array([1.0, 0.5, NAN]))},
+                pav=Curve(np.array([-1.0, 0.0, 1.0, NAN]), np.array([-INF, NAN, INF, 0.0])),
+                training=Training(np.array([NAN, -INF]), "", False, {"V": np.array([NAN])}, [])
+            )
+        ],
+    ),
+    "constant scores": Page(
+        "Flat",
+        "",
+        [
+            bare(
+                metrics={"pooled": {"EER": Value(0.0, 0.0, 0.0)}},
+                det={"pooled": Curve(np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0]))},
+                cells={"target": Distribution(np.array([2.0, 2.0]), np.array([1.0]), 0.0, 0.0, 3)},
+                tippett={"target": Curve(np.array([2.0, 2.0]), np.array([1.0, 0.0]))},
+                pav=Curve(np.array([2.0, 2.0]), np.array([0.0, 0.0])),
+                training=Training(np.full(9, -3.0), "objective", True, {"V": np.zeros(2), "U": np.array([])}),
+            )
+        ],
+    ),
+    "one class absent": Page(
+        "Targets only",
+        "",
+        [
+            replace(system("PLDA", 3.0, 1.0), metrics={"pooled": {}}, det={}, points=[], pav=EMPTY,
+                    cells={"same target": system("PLDA", 3.0, 1.0).cells["same target"]},
+                    tippett={"target": system("PLDA", 3.0, 1.0).tippett["target"]}),
+        ],
+    ),
+}  # fmt: skip

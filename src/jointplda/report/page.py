@@ -113,25 +113,20 @@ def _headline(page: Page) -> str:
 
 
 def _cells(page: Page) -> str:
-    channel = words(page.channel) or "the channel"
-    lead = (
-        "The pooled EER alone hides the failure this model exists for. Targets recorded in two channels, against "
-        "non-targets recorded in one, are the trials where a system must not take the channel for the speaker."
-    )
-    if not page.channel:
-        lead = "Channels of these trials are not known: only the pooled figures can be shown."
-    wide, narrow = bars_plot(page.systems), bars_plot(page.systems, narrow=True)
-    both = wide if wide.body.startswith("<p") else Drawing(wide.body + narrow.body)
+    title, lead = "Equal error rates", "Channels of these trials are not known: only the pooled figures can be shown."
     caption = "Equal error rate of each system; lower is better."
     if page.channel:
-        caption += f" Same and cross say whether the two sides of a trial share {channel}."
+        title = "Who is confused by the channel?"
+        lead = (
+            "The pooled EER alone hides the failure this model exists for. Targets recorded in two channels, against "
+            "non-targets recorded in one, are the trials where a system must not take the channel for the speaker."
+        )
+        caption += f" Same and cross say whether the two sides of a trial share the channel: {words(page.channel)}."
     if page.interval:
         caption += f" Whiskers: {_joined(page.interval)}."
-    return _section("cells", "Who is confused by the channel?", lead, _figure(both, caption, _bar_legend(page)))
-
-
-def _bar_legend(page: Page) -> str:
-    return _legend(page.systems, "area")
+    wide, narrow = bars_plot(page.systems), bars_plot(page.systems, narrow=True)
+    both = wide if wide.body.startswith("<p") else Drawing(wide.body + narrow.body)
+    return _section("cells", title, lead, _figure(both, caption, _legend(page.systems, "bar")))
 
 
 def _figures(page: Page) -> str:
@@ -148,7 +143,7 @@ def _figures(page: Page) -> str:
         )
         body += (
             '<div class="parts"><h3>Part by part</h3>'
-            f'<label class="js chooser">Show <select>{options}</select></label>'
+            f'<label class="js chooser">Trials <select>{options}</select></label>'
             + "".join(f'<div class="part">{table(page, part)}</div>' for part in others)
             + "</div>"
         )

@@ -17,7 +17,7 @@ HARD = "cross / same"
 """The part that a system which mistakes the channel for the speaker fails."""
 
 _NONE = 1e-9
-"""Stands for no errors at all on probit axes: far beyond their edge."""
+"""Stands for no errors, and one less it for nothing but errors, on probit axes: far beyond their edges."""
 
 CELL_CLASS = {
     "same target": "t1",
@@ -146,7 +146,7 @@ def det_plot(systems: Sequence[System], part: str = "pooled") -> Drawing:
     for i, system in drawn:
         curve, css = system.det[part], system_class(i, len(systems))
         axes.inside.append(f'<g class="{css}">')
-        axes.line(np.maximum(curve.x, _NONE), np.maximum(curve.y, _NONE))
+        axes.line(np.clip(curve.x, _NONE, 1 - _NONE), np.clip(curve.y, _NONE, 1 - _NONE), tolerance=0.6)
         axes.inside.append("</g>")
         if not np.any((curve.x >= low) & (curve.y >= low)):
             hidden.append(system.name)

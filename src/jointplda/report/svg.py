@@ -113,9 +113,10 @@ def circle(x: float, y: float, radius: float, css: str, tip: str = "") -> str:
 
 
 def key(css: str, shape: str = "line") -> str:
-    """The small sign beside a name in a legend: a "line", an "area", a "hollow" or a "filled" dot."""
+    """The small sign beside a name in a legend: a "line", a "bar", an "area", a "hollow" or a "filled" dot."""
     signs = {
         "line": '<path class="line" d="M1 6H25"/>',
+        "bar": '<rect class="bar" x="7" y="0" width="12" height="12"/>',
         "area": '<rect class="area" x="5" y="1" width="16" height="10"/><path class="line" d="M5 1H21"/>',
         "hollow": '<circle class="hollow" cx="13" cy="6" r="4"/>',
         "filled": '<circle class="filled" cx="13" cy="6" r="4"/>',
@@ -141,11 +142,18 @@ class Axes:
         points = np.column_stack([self.x(x) * self.width, (1.0 - self.y(y)) * self.height])
         return points[~np.isnan(points).any(axis=1)]
 
-    def line(self, x: ArrayLike, y: ArrayLike, css: str = "line") -> None:
+    def line(self, x: ArrayLike, y: ArrayLike, css: str = "line", tolerance: float = TOLERANCE) -> None:
         """A curve through the points."""
-        points = self.at(x, y)
+        points = self._visible(self.at(x, y))
         if len(points) > 1:
-            self.inside.append(f'<path class="{css}" d="{path(thin(points))}"/>')
+            self.inside.append(f'<path class="{css}" d="{path(thin(points, tolerance))}"/>')
+
+    def _visible(self, points: Floats) -> Floats:
+        """Without the points whose neighbours both lie beyond the same edge as they do."""
+        sides = np.hstack([points < 0, points > [self.width, self.height]])
+        hidden = np.zeros(len(points), dtype=bool)
+        hidden[1:-1] = (sides[:-2] & sides[1:-1] & sides[2:]).any(axis=1)
+        return points[~hidden]
 
     def area(self, x: ArrayLike, y: ArrayLike, css: str = "line area") -> None:
         """A curve and the ground between it and the lower edge."""

@@ -71,7 +71,7 @@ def table(page: Page, part: str) -> str:
         swatch = f'<i class="swatch {system_class(i, len(systems))}"></i>'
         rows += f'<tr><th scope="row">{swatch}{words(system.name)}</th>{cells}</tr>'
     title = part_title(part)
-    caption = f"<caption>{words(title)}{_counts(systems, part)}</caption>"
+    caption = f"<caption><span>{words(title)}{_counts(systems, part)}</span></caption>"
     return (
         f'<div class="table"><div class="scroll" tabindex="0" role="region" aria-label="{words(title)}">'
         f"<table>{caption}<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div></div>"

@@ -78,11 +78,11 @@ def singular_plot(training: Training) -> Drawing:
 
 def channels_plot(channels: Channels) -> Drawing:
     """A dot for each channel, larger where training had more samples; names where there is room for them."""
-    at = np.asarray(channels.at, dtype=np.float64).reshape(len(channels.names), -1)
-    usable = [i for i in range(len(at)) if at.shape[1] >= 2 and np.isfinite(at[i, :2]).all()]
+    at = np.asarray(channels.at, dtype=np.float64)[:, :2]
+    usable = np.flatnonzero(np.isfinite(at).all(axis=1)).tolist()
     if not usable:
         return nothing(f"No channels of {channels.condition} to show.")
-    spots = at[usable, :2]
+    spots = at[usable]
     axes = _equal_axes(spots)
     counts = np.asarray(channels.counts, dtype=np.float64)[usable]
     radii = 3.5 + 6.0 * np.sqrt(np.maximum(counts, 0) / max(float(counts.max()), 1.0))
