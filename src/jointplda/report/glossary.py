@@ -13,7 +13,7 @@ GLOSSARY = (
     ),
     (
         "actDCF",
-        "The same cost at the threshold that Bayes' rule prescribes for that prior, without having seen the scores; "
+        "The same cost at the threshold that Bayes’ rule prescribes for that prior, without having seen the scores; "
         "what it adds to minDCF is the price of poor calibration at this one prior.",
     ),
     (
@@ -44,7 +44,7 @@ GLOSSARY = (
     (
         "DET curve",
         "Misses against false alarms for every threshold, on axes that turn normally distributed scores into "
-        "straight lines; hollow dots are the best thresholds for the priors, filled dots those of Bayes' rule.",
+        "straight lines; hollow dots are the best thresholds for the priors, filled dots those of Bayes’ rule.",
     ),
     (
         "Tippett plot",
@@ -54,7 +54,7 @@ GLOSSARY = (
     (
         "PAV plot",
         "The log-likelihood ratio that the trials support at each score: on the diagonal the scores mean what they "
-        "say; above it they are too cautious or shifted down, below it they claim too much.",
+        "say; a curve flatter than it claims too much, a steeper one too little, and one beside it is shifted.",
     ),
     (
         "V and U",

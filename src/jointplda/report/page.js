@@ -4,9 +4,9 @@
   root.classList.add("scripted");
 
   // Light or dark: as the system has it, until the button says otherwise.
-  const remember = (value) => { try { localStorage.setItem("theme", value); } catch { /* not here */ } };
+  const remember = (value) => { try { localStorage.setItem("jointplda-theme", value); } catch { /* not here */ } };
   try {
-    const chosen = localStorage.getItem("theme");
+    const chosen = localStorage.getItem("jointplda-theme");
     if (chosen === "light" || chosen === "dark") root.dataset.theme = chosen;
   } catch { /* not here */ }
   document.getElementById("theme").addEventListener("click", () => {

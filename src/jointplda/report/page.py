@@ -113,7 +113,7 @@ def _headline(page: Page) -> str:
 
 
 def _cells(page: Page) -> str:
-    title, lead = "Equal error rates", "Channels of these trials are not known: only the pooled figures can be shown."
+    title, lead = "Equal error rates", "The channels of these trials are not known: there are no cells to compare."
     caption = "Equal error rate of each system; lower is better."
     if page.channel:
         title = "Who is confused by the channel?"
@@ -147,7 +147,7 @@ def _figures(page: Page) -> str:
             + "".join(f'<div class="part">{table(page, part)}</div>' for part in others)
             + "</div>"
         )
-    lead = "Lower is better in every column; the lowest is in bold."
+    lead = "Lower is better in every column" + ("; the lowest is in bold." if len(page.systems) > 1 else ".")
     if page.interval:
         lead += f" Beneath each value its interval: {_joined(page.interval)}."
     return _section("figures", "All figures", lead, body)
@@ -193,7 +193,7 @@ def _systems(page: Page) -> str:
             )
         panels += f'<div class="panel panel{i}">{_panel(page, system, css)}</div>'
     kind = "tabs" if len(systems) > 1 else "tabs single"
-    body = f'<div class="{kind}">{tabs}<div class="panels">{panels}</div></div>'
+    body = f'<div class="{kind}" role="group" aria-label="Systems">{tabs}<div class="panels">{panels}</div></div>'
     return _section("systems", "System by system", "", body)
 
 
@@ -229,7 +229,7 @@ def _training(training: Training) -> str:
     objective = words(training.objective_name or "objective")
     figures = _figure(trace_plot(training), f"EM’s {objective}, by iteration.", "", "Training")
     names = "".join(
-        f"<li>{key('s0' if name == 'V' else f's{1 + (k - 1) % 7}')}{words(name)}</li>"
+        f"<li>{key('s0' if name == 'V' else f's{1 + (k - 1) % 7}', 'filled')}{words(name)}</li>"
         for k, name in enumerate(training.singular_values)
     )
     figures += _figure(

@@ -90,7 +90,8 @@ def _bars_standing(systems: Sequence[System], parts: Sequence[str], scale: scale
                 draw.append(svg.segment(x + bar / 2, y1, x + bar / 2, y2, "whisker"))
             if bar >= 27 or i == len(systems) - 1:
                 above = np.nanmin([y, y2]) - 6
-                draw.append(svg.label(x + bar / 2, above, percent(eer).removesuffix("\u00a0%"), "value", "middle"))
+                place = (x + bar / 2, "middle") if bar >= 27 else (x, "")
+                draw.append(svg.label(place[0], above, percent(eer).removesuffix("\u00a0%"), "value", place[1]))
             axes.outside.append(f'<g class="{system_class(i, len(systems))}">{"".join(draw)}</g>')
     frame = behind + axes.frame("", "EER, %", x_ticks=False)
     return svg.picture(1096, 372, "Equal error rate by part of the trials", said, axes.body(frame), css="wide")
@@ -169,10 +170,11 @@ def _diagonal(curve: Curve) -> float:
 
 def cells_plot(system: System) -> Drawing:
     """Histograms of the scores, above where both sides share a channel, below where they do not."""
-    cells = {name: d for name, d in system.cells.items() if len(d.density) and np.nansum(d.density) > 0}
+    cells = {name: d for name, d in system.cells.items() if _countable(d)}
     if not cells:
         return nothing("No scores to count.")
     known = [name for name in CELLS if name in cells]
+    cells = {name: cells[name] for name in known} or cells
     if known:
         rows = [(channel, [n for n in known if n.startswith(channel)]) for channel in ("same", "cross")]
     else:
@@ -201,6 +203,10 @@ def cells_plot(system: System) -> Drawing:
     said = "Score densities of " + ", ".join(f"{name} ({d.count:,} trials)" for name, d in cells.items()) + "."
     body = svg.picture(460, 346, f"Scores of {system.name}", said, *bodies)
     return Drawing(body, f"Beyond the edges: {note}." if note else "")
+
+
+def _countable(cell: Distribution) -> bool:
+    return len(cell.density) > 0 and bool(np.isfinite(cell.edges).all()) and float(np.nansum(cell.density)) > 0
 
 
 def _histogram(axes: Axes, cell: Distribution, css: str) -> None:
@@ -233,7 +239,7 @@ def tippett_plot(system: System) -> Drawing:
     low, high = ends[:, 0].min(), ends[:, 1].max()
     if system.is_llr:
         low, high = min(low, 0.0), max(high, 0.0)
-    axes = Axes(scales.linear(low, high, 7), scales.linear(0, 1, 5))
+    axes = Axes(scales.linear(*_around(low, high), 7), scales.linear(0, 1, 5))
     if system.is_llr:
         axes.line([0, 0], [0, 1], "zero")
     for name, curve in curves.items():

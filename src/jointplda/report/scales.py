@@ -79,9 +79,9 @@ def log(low: float, high: float) -> Scale:
 
 
 def round_step(rough: float) -> float:
-    """The nearest of 1, 2, 5, 10 times a power of ten that is not below ``rough``."""
+    """The nearest of 1, 2, 5, 10 times a power of ten, by ratio."""
     power = 10.0 ** math.floor(math.log10(rough))
-    return next(k * power for k in (1.0, 2.0, 5.0, 10.0, 20.0) if k * power >= rough * (1 - 1e-9))
+    return min((k * power for k in (1.0, 2.0, 5.0, 10.0)), key=lambda step: abs(math.log(step / rough)))
 
 
 def number(value: float, digits: int) -> str:

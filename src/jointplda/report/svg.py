@@ -15,7 +15,7 @@ from jointplda.report.scales import Scale
 TOLERANCE = 0.3
 """How far, in pixels, a thinned curve may be from the curve."""
 
-LETTER = 6.4
+LETTER = 6.8
 """Width of a letter of a label, in pixels; for guessing what overlaps."""
 
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")

@@ -84,8 +84,9 @@ def headline(page: Page) -> str:
     pooled = metrics_of(page.systems, "pooled")
     wanted += [("pooled", metric) for metric in pooled if metric.startswith("minDCF")][:1]
     wanted += [("pooled", metric) for metric in ("Cllr", "minCllr") if metric in pooled][:1]
-    last = page.systems[-1]
-    cards = [_card(page, part, metric) for part, metric in wanted if metric in last.metrics.get(part, {})]
+    found = page.systems[-1].metrics
+    known = [(part, m) for part, m in wanted if m in found.get(part, {}) and not math.isnan(found[part][m].value)]
+    cards = [_card(page, part, metric) for part, metric in known]
     if not cards:
         return '<p class="none">No figure could be computed: it needs both targets and non-targets.</p>'
     return f'<div class="cards">{"".join(cards)}</div>'

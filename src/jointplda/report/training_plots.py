@@ -72,7 +72,7 @@ def singular_plot(training: Training) -> Drawing:
                 axes.dot(float(i), float(value), 3.0, "filled")
         axes.outside.append("</g>")
     said = "; ".join(f"{name}: {len(v)} values from {v[0]:.3g} to {v[-1]:.3g}" for name, v in found.items())
-    body = axes.body(axes.frame("Rank", "Singular value"))
+    body = axes.body(axes.frame("Direction, strongest first", "Singular value"))
     return Drawing(svg.picture(460, 346, "Singular values of the loadings", said + ".", body))
 
 
@@ -85,16 +85,16 @@ def channels_plot(channels: Channels) -> Drawing:
     spots = at[usable]
     axes = _equal_axes(spots)
     counts = np.asarray(channels.counts, dtype=np.float64)[usable]
-    radii = 3.5 + 6.0 * np.sqrt(np.maximum(counts, 0) / max(float(counts.max()), 1.0))
-    axes.line([0, 0], [axes.y.low, axes.y.high], "zero")
-    axes.line([axes.x.low, axes.x.high], [0, 0], "zero")
+    radii = 3.0 + 4.0 * np.sqrt(np.maximum(counts, 0) / max(float(counts.max()), 1.0))
+    axes.line([0, 0], [axes.y.low, axes.y.high], "origin")
+    axes.line([axes.x.low, axes.x.high], [0, 0], "origin")
     pixels = axes.at(spots[:, 0], spots[:, 1])
     axes.outside.append('<g class="s1">')
     for (px, py), radius, i in zip(pixels, radii, usable, strict=True):
         tip = f"{channels.names[i]}: {int(channels.counts[i]):,} samples"
         axes.outside.append(svg.circle(px, py, radius, "bubble", tip))
     axes.outside.append("</g>")
-    named = _name_spots(axes, pixels, radii, [svg.shorten(str(channels.names[i]), 22) for i in usable], counts)
+    named = _name_spots(axes, pixels, radii, [svg.shorten(str(channels.names[i]), 22) for i in usable])
     shares = [f"{100 * s:.0f} %" if np.isfinite(s) else "–" for s in channels.shares]
     frame = axes.frame(f"First axis of U ({shares[0]} of UUᵀ)", f"Second axis ({shares[1]})")
     said = f"{len(usable)} channels of {channels.condition} in the plane of U's first two principal axes."
@@ -116,34 +116,61 @@ def _equal_axes(spots: Floats) -> Axes:
     return axes
 
 
-def _name_spots(axes: Axes, pixels: Floats, radii: Floats, names: list[str], counts: Floats) -> int:
-    """Write each name where it overlaps nothing yet, the largest channels first; how many found room."""
+Box = tuple[float, float, float, float]
+
+
+def _name_spots(axes: Axes, pixels: Floats, radii: Floats, names: list[str]) -> int:
+    """Write each name where it overlaps nothing yet, the outermost channels first; how many found room."""
     taken = [(x - r, y - r, x + r, y + r) for (x, y), r in zip(pixels, radii, strict=True)]
     named = 0
-    for i in np.argsort(-counts, kind="stable")[:MOST_LABELS]:
-        for box, anchor in _places(pixels[i], radii[i] + 3, LETTER * len(names[i])):
+    outwards = np.hypot(*(pixels - pixels.mean(axis=0)).T)
+    for i in np.argsort(-outwards, kind="stable")[:MOST_LABELS]:
+        for box, far in _places(pixels[i], radii[i] + 3, LETTER * len(names[i]), axes.width):
             inside = box[0] >= 0 and box[1] >= 0 and box[2] <= axes.width and box[3] <= axes.height
             if inside and not any(_overlap(box, other) for other in taken):
-                x = {"": box[0], "end": box[2], "middle": (box[0] + box[2]) / 2}[anchor]
-                axes.word(x, box[3] - 3, names[i], "spot", anchor)
-                taken.append(box)
+                leader = _leader(pixels[i], float(radii[i]), box)
+                if far and any(_crosses(leader, other) for k, other in enumerate(taken) if k != i):
+                    continue
+                if far:
+                    axes.outside.append(svg.segment(*leader, "leader"))
+                axes.word((box[0] + box[2]) / 2, box[3] - 3, names[i], "spot", "middle")
+                taken.append((box[0] - 4, box[1], box[2] + 4, box[3]))
                 named += 1
                 break
     return named
 
 
-Box = tuple[float, float, float, float]
-
-
-def _places(spot: Floats, away: float, width: float) -> Iterator[tuple[Box, str]]:
+def _places(spot: Floats, away: float, width: float, room: float) -> Iterator[tuple[Box, bool]]:
+    """Where a name may stand: beside its dot, above or below, at its corners; then further out, with a line to it."""
     x, y = float(spot[0]), float(spot[1])
-    yield (x + away, y - 7, x + away + width, y + 7), ""
-    yield (x - away - width, y - 7, x - away, y + 7), "end"
-    yield (x - width / 2, y - away - 14, x + width / 2, y - away), "middle"
-    yield (x - width / 2, y + away, x + width / 2, y + away + 14), "middle"
-    for dy in (-away - 5, away + 5):
-        yield (x + away * 0.6, y + dy - 7, x + away * 0.6 + width, y + dy + 7), ""
-        yield (x - away * 0.6 - width, y + dy - 7, x - away * 0.6, y + dy + 7), "end"
+    for out in (0.0, 14.0, 28.0, 44.0, 62.0):
+        gap = away + out
+        side, low, high = 0.6 * gap, y - gap - 7, y + gap + 7
+        middle = min(max(x, width / 2), room - width / 2)
+        for left, centre in (
+            (x + gap, y),
+            (x - gap - width, y),
+            (middle - width / 2, low),
+            (middle - width / 2, high),
+            (x + side, low + 2),
+            (x - side - width, low + 2),
+            (x + side, high - 2),
+            (x - side - width, high - 2),
+        ):
+            yield (left, centre - 7, left + width, centre + 7), out > 0
+
+
+def _leader(spot: Floats, radius: float, box: Box) -> Box:
+    """Ends of a thin line from a dot's edge to the nearest point of its name."""
+    end = np.clip(spot, [box[0], box[1] + 4], [box[2], box[3] - 2])
+    start = spot + (end - spot) * radius / max(float(np.hypot(*(end - spot))), radius)
+    return float(start[0]), float(start[1]), float(end[0]), float(end[1])
+
+
+def _crosses(line: Box, box: Box) -> bool:
+    along = np.linspace(0.0, 1.0, 12)
+    x, y = line[0] + along * (line[2] - line[0]), line[1] + along * (line[3] - line[1])
+    return bool(np.any((x > box[0]) & (x < box[2]) & (y > box[1]) & (y < box[3])))
 
 
 def _overlap(a: Box, b: Box) -> bool:
