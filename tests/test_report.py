@@ -222,6 +222,7 @@ def test_thinned_curves_stay_within_tolerance():
 def test_paths_end_where_the_points_end():
     points = np.random.default_rng(1).normal(scale=300, size=(200, 2))
     points[50:60, 0] = points[50, 0]
+    points[100:110, 1] = points[100, 1]
     x = y = 0.0
     for command, numbers in re.findall(r"([Mlhv])([^Mlhv]*)", svg.path(points)):
         values = [float(v) for v in re.findall(r"-?(?:\d+\.?\d*|\.\d+)", numbers)]
