@@ -1,0 +1,255 @@
+"""One self-contained HTML page: styles, script and pictures inside, nothing fetched from anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import version
+from importlib.resources import files
+from os import PathLike
+
+from jointplda.files import replacing
+from jointplda.report.content import Page, System, Training
+from jointplda.report.glossary import GLOSSARY
+from jointplda.report.plots import (
+    CELL_CLASS,
+    HARD,
+    bars_plot,
+    cells_plot,
+    det_plot,
+    pav_plot,
+    system_class,
+    tippett_plot,
+)
+from jointplda.report.svg import Drawing, key, words
+from jointplda.report.tables import headline, part_title, parts_of, table
+from jointplda.report.training_plots import channels_plot, singular_plot, trace_plot
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
+_ICON = (
+    "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E"
+    "%3Ccircle cx='6' cy='8' r='5' fill='%23c44e00'/%3E"
+    "%3Ccircle cx='10' cy='8' r='5' fill='%230072b2' fill-opacity='.75'/%3E%3C/svg%3E"
+)
+
+
+def write_page(page: Page, path: str | PathLike[str]) -> None:
+    """Write the page, whole or not at all."""
+    text = render(page)
+    with replacing(path) as name:
+        name.write_text(text, encoding="utf-8", newline="\n")
+
+
+def render(page: Page) -> str:
+    """The page as HTML; the same records give the same bytes."""
+    title = words(page.title or "Report")
+    sections = "".join(_sections(page)) if page.systems else '<p class="none">There are no systems to show.</p>'
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        f'<title>{title}</title>\n<link rel="icon" href="{_ICON}">\n'
+        f"<style>\n{_asset('page.css')}{_tab_rules(len(page.systems))}</style>\n</head>\n<body>\n"
+        f"{_header(page, title)}\n<main>\n{sections}{_glossary()}{_facts(page)}</main>\n"
+        f"<footer>jointplda {words(version('jointplda'))}</footer>\n"
+        f"<script>\n{_asset('page.js')}</script>\n</body>\n</html>\n"
+    )
+
+
+def _joined(text: str) -> str:
+    """Safe text whose numbers stay on the line of their percent sign."""
+    return words(text.replace(" %", "\u00a0%"))
+
+
+def _asset(name: str) -> str:
+    return files("jointplda.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _header(page: Page, title: str) -> str:
+    summary = f'<p class="summary">{words(page.summary)}</p>' if page.summary else ""
+    notes = "".join(f"<li>{words(note)}</li>" for note in page.notes)
+    links = (("cells", "By channel"), ("figures", "Figures"), ("det", "DET"), ("systems", "Systems"))
+    nav = "".join(f'<a href="#{name}">{text}</a>' for name, text in links) if page.systems else ""
+    return (
+        f'<header><nav aria-label="Contents">{nav}<a href="#meaning">Glossary</a><a href="#facts">Facts</a>'
+        '<button type="button" id="theme" class="js" aria-label="Switch between light and dark">'
+        '<span aria-hidden="true">◐</span></button></nav>'
+        f"<h1>{title}</h1>{summary}" + (f'<ul class="notes">{notes}</ul>' if notes else "") + "</header>"
+    )
+
+
+def _sections(page: Page) -> Sequence[str]:
+    return (_headline(page), _cells(page), _figures(page), _det(page), _systems(page))
+
+
+def _section(name: str, title: str, lead: str, body: str) -> str:
+    told = f'<p class="lead">{lead}</p>' if lead else ""
+    return f'<section id="{name}"><h2>{words(title)}</h2>{told}{body}</section>\n'
+
+
+def _figure(drawing: Drawing, caption: str, legend: str = "", title: str = "", level: int = 4) -> str:
+    head = f"<h{level}>{words(title)}</h{level}>" if title else ""
+    said = " ".join(text for text in (caption, words(drawing.note)) if text)
+    if drawing.body.startswith("<p"):
+        said, legend = "", ""
+    return f"<figure><div>{head}{legend}</div>{drawing.body}<figcaption>{said}</figcaption></figure>"
+
+
+def _legend(systems: Sequence[System], shape: str, extra: str = "") -> str:
+    items = "".join(
+        f'<li data-key="{css}">{key(css, shape)}{words(system.name)}</li>'
+        for i, system in enumerate(systems)
+        for css in [system_class(i, len(systems))]
+    )
+    return f'<ul class="legend">{items}{extra}</ul>'
+
+
+def _headline(page: Page) -> str:
+    last = page.systems[-1]
+    lead = words(last.description)
+    if page.interval:
+        lead += f"{' ' if lead else ''}Ranges are intervals: {_joined(page.interval)}."
+    return _section("headline", last.name, lead, headline(page))
+
+
+def _cells(page: Page) -> str:
+    title, lead = "Equal error rates", "The channels of these trials are not known: there are no cells to compare."
+    caption = "Equal error rate of each system; lower is better."
+    if page.channel:
+        title = "Who is confused by the channel?"
+        lead = (
+            "The pooled EER alone hides the failure this model exists for. Targets recorded in two channels, against "
+            "non-targets recorded in one, are the trials where a system must not take the channel for the speaker."
+        )
+        caption += f" Same and cross say whether the two sides of a trial share the channel: {words(page.channel)}."
+    if page.interval:
+        caption += f" Whiskers: {_joined(page.interval)}."
+    wide, narrow = bars_plot(page.systems), bars_plot(page.systems, narrow=True)
+    both = wide if wide.body.startswith("<p") else Drawing(wide.body + narrow.body)
+    return _section("cells", title, lead, _figure(both, caption, _legend(page.systems, "bar")))
+
+
+def _figures(page: Page) -> str:
+    parts = parts_of(page.systems)
+    if not parts:
+        return _section("figures", "All figures", "", '<p class="none">No figure could be computed.</p>')
+    others = [part for part in parts if part != "pooled"]
+    body = table(page, "pooled") if "pooled" in parts else ""
+    if others:
+        chosen = HARD if HARD in others else others[0]
+        options = "".join(
+            f'<option value="{i}"{" selected" if part == chosen else ""}>{words(part_title(part))}</option>'
+            for i, part in enumerate(others)
+        )
+        body += (
+            '<div class="parts"><h3>Part by part</h3>'
+            f'<label class="js chooser">Trials <select>{options}</select></label>'
+            + "".join(f'<div class="part">{table(page, part)}</div>' for part in others)
+            + "</div>"
+        )
+    lead = "Lower is better in every column" + ("; the lowest is in bold." if len(page.systems) > 1 else ".")
+    if page.interval:
+        lead += f" Beneath each value its interval: {_joined(page.interval)}."
+    return _section("figures", "All figures", lead, body)
+
+
+def _det(page: Page) -> str:
+    parts = list(dict.fromkeys(part for system in page.systems for part in system.det))
+    parts = sorted(parts, key=lambda part: (part != "pooled", part != HARD)) or ["pooled"]
+    marks = (
+        f"<li>{key('ink', 'hollow')}best threshold</li><li>{key('ink', 'filled')}actual threshold</li>"
+        if any(system.points for system in page.systems)
+        else ""
+    )
+    drawn = []
+    for part in parts:
+        caption = (
+            "Towards the lower left is better; where a curve meets the dotted diagonal, its two error rates are equal."
+        )
+        drawn.append(_figure(det_plot(page.systems, part), caption, title=part_title(part), level=3))
+    shown = f'<div class="pair">{"".join(drawn[:2])}</div>'
+    if len(drawn) > 2:
+        shown += f'<details><summary>Other parts</summary><div class="pair">{"".join(drawn[2:])}</div></details>'
+    lead = "Misses against false alarms at every threshold."
+    if marks:
+        priors = ", ".join(dict.fromkeys(f"{p.prior:g}" for s in page.systems for p in s.points))
+        lead += f" Dots on the pooled curves: priors of targets {priors}."
+    return _section("det", "Detection error trade-off", lead, _legend(page.systems, "line", marks) + shown)
+
+
+def _tab_rules(count: int) -> str:
+    chosen = ",".join(f"#tab{i}:checked~.panels>.panel{i}" for i in range(count))
+    return f"@media screen{{{chosen}{{display:block}}}}\n" if count > 1 else ""
+
+
+def _systems(page: Page) -> str:
+    systems, tabs, panels = page.systems, "", ""
+    for i, system in enumerate(systems):
+        css, on = system_class(i, len(systems)), " checked" if i == len(systems) - 1 else ""
+        if len(systems) > 1:
+            tabs += (
+                f'<input type="radio" name="system" id="tab{i}"{on}>'
+                f'<label for="tab{i}"><i class="swatch {css}"></i>{words(system.name)}</label>'
+            )
+        panels += f'<div class="panel panel{i}">{_panel(page, system, css)}</div>'
+    kind = "tabs" if len(systems) > 1 else "tabs single"
+    body = f'<div class="{kind}" role="group" aria-label="Systems">{tabs}<div class="panels">{panels}</div></div>'
+    return _section("systems", "System by system", "", body)
+
+
+def _panel(page: Page, system: System, css: str) -> str:
+    scores = "Log-likelihood ratios" if system.is_llr else "Scores"
+    cells = "".join(f"<li>{key(CELL_CLASS.get(name, 't1'), 'area')}{words(name)}</li>" for name in system.cells)
+    ways = "".join(f"<li>{key(CELL_CLASS.get(name, 't1'))}{words(name)}</li>" for name in system.tippett)
+    apart = "Targets should lie right, non-targets left, wherever the channel is."
+    pav = (
+        "On the diagonal, log-likelihood ratios mean what they say."
+        if system.is_llr
+        else ("These scores are not log-likelihood ratios: they have no diagonal to lie on, and need calibration.")
+    )
+    figures = _figure(cells_plot(system), f"{scores} by truth and channel. {apart}", _keys(cells), "Scores")
+    figures += _figure(
+        tippett_plot(system),
+        "Share of trials at or above each score; the steeper and further apart, the better.",
+        _keys(ways),
+        "Tippett plot",
+    )
+    figures += _figure(pav_plot(system), pav, "", "Calibration (PAV)")
+    if system.training is not None:
+        figures += _training(system.training)
+    told = f'<p class="lead">{words(system.description)}</p>' if system.description else ""
+    return f'<h3><i class="swatch {css}"></i>{words(system.name)}</h3>{told}<div class="pair">{figures}</div>'
+
+
+def _keys(items: str) -> str:
+    return f'<ul class="legend">{items}</ul>' if items else ""
+
+
+def _training(training: Training) -> str:
+    objective = words(training.objective_name or "objective")
+    figures = _figure(trace_plot(training), f"EM’s {objective}, by iteration.", "", "Training")
+    names = "".join(
+        f"<li>{key('s0' if name == 'V' else f's{1 + (k - 1) % 7}', 'filled')}{words(name)}</li>"
+        for k, name in enumerate(training.singular_values)
+    )
+    figures += _figure(
+        singular_plot(training),
+        "How strongly each direction of speaker (V) and channel (U) moves an embedding.",
+        _keys(names),
+        "Singular values",
+    )
+    for channels in training.channels:
+        caption = "Where training placed each channel, in the units of the embeddings; larger dots had more samples."
+        figures += _figure(channels_plot(channels), caption, "", f"Channels: {channels.condition}")
+    return figures
+
+
+def _glossary() -> str:
+    items = "".join(f"<div><dt>{words(term)}</dt><dd>{words(text)}</dd></div>" for term, text in GLOSSARY)
+    return _section("meaning", "What the numbers mean", "", f'<dl class="glossary">{items}</dl>')
+
+
+def _facts(page: Page) -> str:
+    rows = "".join(f"<div><dt>{words(name)}</dt><dd>{words(value)}</dd></div>" for name, value in page.facts)
+    body = f'<dl class="facts">{rows}</dl>' if rows else '<p class="none">None were recorded.</p>'
+    return _section("facts", "Facts", "", body)

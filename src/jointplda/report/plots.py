@@ -1,0 +1,297 @@
+"""Plots that compare systems, and plots of one system's scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from jointplda.report import scales, svg
+from jointplda.report.content import CELLS, Curve, Distribution, Floats, System
+from jointplda.report.svg import Axes, Drawing, nothing
+
+PARTS = ("pooled", "same / same", "cross / same", "same / cross", "cross / cross")
+"""Parts of the trials that the bars show: channel of targets / channel of non-targets."""
+
+HARD = "cross / same"
+"""The part that a system which mistakes the channel for the speaker fails."""
+
+_NONE = 1e-9
+"""Stands for no errors, and one less it for nothing but errors, on probit axes: far beyond their edges."""
+
+CELL_CLASS = {
+    "same target": "t1",
+    "cross target": "t2",
+    "same non-target": "n1",
+    "cross non-target": "n2",
+    "target": "t1",
+    "non-target": "n1",
+}
+
+
+def system_class(index: int, count: int) -> str:
+    """The colour of a system: the last, which the page is about, has its own."""
+    return "s0" if index == count - 1 else f"s{1 + index % 7}"
+
+
+def percent(share: float) -> str:
+    """A share in percent, with as many digits as say something."""
+    digits = 2 if share < 0.0995 else 1
+    return f"{100 * share:.{digits}f}\u00a0%"
+
+
+def part_words(part: str) -> tuple[str, str]:
+    """Two short lines that say which trials a part holds."""
+    if part == "pooled":
+        return "all trials", "pooled"
+    target, _, other = part.partition(" / ")
+    return f"{target} targets", f"{other} non-targets"
+
+
+def bars_plot(systems: Sequence[System], *, narrow: bool = False) -> Drawing:
+    """Each system's EER by part of the trials, with whiskers for intervals; ``narrow`` lies on its side, for phones."""
+    parts = [part for part in PARTS if any(np.isfinite(_eer(system, part)[0]) for system in systems)]
+    if not parts:
+        return nothing("No equal error rate could be computed: it needs targets and non-targets.")
+    tops = [v for system in systems for part in parts for v in _eer(system, part)]
+    top = max([100 * v for v in tops if np.isfinite(v)] + [0.05])
+    scale = scales.linear(0.0, top * 1.06, 5)
+    said = "; ".join(
+        f"{part}: " + ", ".join(f"{s.name} {percent(_eer(s, part)[0])}" for s in systems if _eer(s, part)[0] >= 0)
+        for part in parts
+    )
+    draw = _bars_lying if narrow else _bars_standing
+    return Drawing(draw(systems, parts, scale, f"Equal error rates in percent. {said}."))
+
+
+def _bars_standing(systems: Sequence[System], parts: Sequence[str], scale: scales.Scale, said: str) -> str:
+    axes = Axes(scales.linear(0, len(parts), 1), scale, left=46, top=26, width=1040, height=290)
+    slot = axes.width / len(parts)
+    bar = min(46.0, slot * 0.84 / len(systems))
+    behind = ""
+    for j, part in enumerate(parts):
+        centre = (j + 0.5) * slot
+        first, second = part_words(part)
+        css = "strong" if part == HARD else "name"
+        axes.word(centre, axes.height + 20, first, css, "middle")
+        axes.word(centre, axes.height + 36, second, css, "middle")
+        if part == HARD and len(parts) > 1:
+            behind = svg.box(j * slot + 4, -20, slot - 8, axes.height + 64, "band")
+        start = centre - bar * len(systems) / 2
+        for i, system in enumerate(systems):
+            eer, low, high = _eer(system, part)
+            x = start + i * bar
+            if not np.isfinite(eer):
+                axes.word(x + bar / 2, axes.height - 6, "–", "", "middle")
+                continue
+            y, y1, y2 = axes.height * (1 - scale(np.array([eer, low, high]) * 100))
+            draw = [svg.box(x + bar * 0.09, y, bar * 0.82, axes.height - y, "bar", _tip(system, part))]
+            if np.isfinite(y1) and np.isfinite(y2):
+                draw.append(svg.segment(x + bar / 2, y1, x + bar / 2, y2, "whisker"))
+            if bar >= 27 or i == len(systems) - 1:
+                above = np.nanmin([y, y2]) - 6
+                place = (x + bar / 2, "middle") if bar >= 27 else (x, "")
+                draw.append(svg.label(place[0], above, percent(eer).removesuffix("\u00a0%"), "value", place[1]))
+            axes.outside.append(f'<g class="{system_class(i, len(systems))}">{"".join(draw)}</g>')
+    frame = behind + axes.frame("", "EER, %", x_ticks=False)
+    return svg.picture(1096, 372, "Equal error rate by part of the trials", said, axes.body(frame), css="wide")
+
+
+def _bars_lying(systems: Sequence[System], parts: Sequence[str], scale: scales.Scale, said: str) -> str:
+    row, head = 15.0, 26.0
+    block = head + row * len(systems) + 10
+    axes = Axes(scale, scales.linear(0, 1), left=8, top=4, width=360, height=block * len(parts))
+    behind = ""
+    for j, part in enumerate(parts):
+        top = j * block
+        if part == HARD and len(parts) > 1:
+            behind = svg.box(-6, top + 1, axes.width + 12, block - 2, "band")
+        axes.word(0, top + 18, ", ".join(part_words(part)), "strong" if part == HARD else "name")
+        for i, system in enumerate(systems):
+            eer, low, high = _eer(system, part)
+            y = top + head + i * row
+            if not np.isfinite(eer):
+                axes.word(2, y + 11, "–")
+                continue
+            x, x1, x2 = axes.width * scale(np.array([eer, low, high]) * 100)
+            draw = [svg.box(0, y + 1, x, row - 2, "bar", _tip(system, part))]
+            if np.isfinite(x1) and np.isfinite(x2):
+                draw.append(svg.segment(x1, y + row / 2, x2, y + row / 2, "whisker"))
+            axes.outside.append(f'<g class="{system_class(i, len(systems))}">{"".join(draw)}</g>')
+    frame = behind + axes.frame("EER, %", y_ticks=False)
+    height = axes.height + 50
+    return svg.picture(376, height, "Equal error rate by part of the trials", said, axes.body(frame), css="narrow")
+
+
+def _eer(system: System, part: str) -> tuple[float, float, float]:
+    found = system.metrics.get(part, {}).get("EER")
+    return (found.value, found.low, found.high) if found else (np.nan, np.nan, np.nan)
+
+
+def _tip(system: System, part: str) -> str:
+    eer, low, high = _eer(system, part)
+    between = f" ({percent(low)} to {percent(high)})" if np.isfinite(low) and np.isfinite(high) else ""
+    return f"{system.name}, {part}: {percent(eer)}{between}"
+
+
+def det_plot(systems: Sequence[System], part: str = "pooled") -> Drawing:
+    """Misses against false alarms on probit axes, all systems; operating points on the pooled curves."""
+    drawn = [(i, s) for i, s in enumerate(systems) if part in s.det and len(s.det[part].x) > 1]
+    if not drawn:
+        return nothing("No DET curve: it needs both targets and non-targets.")
+    reach = max(_diagonal(s.det[part]) for _, s in drawn)
+    low, high = (0.001, 0.6) if reach < 0.45 else (0.001, 0.985)
+    axes = Axes(scales.probit(low, high), scales.probit(low, high), left=56, top=12, width=392, height=392)
+    axes.line([low, high], [low, high], "faint")
+    hidden = []
+    for i, system in drawn:
+        curve, css = system.det[part], system_class(i, len(systems))
+        axes.inside.append(f'<g class="{css}">')
+        axes.line(np.clip(curve.x, _NONE, 1 - _NONE), np.clip(curve.y, _NONE, 1 - _NONE), tolerance=0.6)
+        axes.inside.append("</g>")
+        if not np.any((curve.x >= low) & (curve.y >= low)):
+            hidden.append(system.name)
+        for point in system.points if part == "pooled" else ():
+            axes.outside.append(f'<g class="{css}">')
+            told = f"{system.name}, prior {point.prior:g}"
+            if point.actual is not None:
+                axes.dot(*point.actual, 3.2, "filled", f"{told}: actual threshold")
+            axes.dot(*point.best, 4.2, "hollow", f"{told}: best threshold")
+            axes.outside.append("</g>")
+    frame = axes.frame("False alarms, % of non-targets", "Misses, % of targets")
+    said = "Detection error trade-off, lower left is better. Systems: " + ", ".join(s.name for _, s in drawn) + "."
+    note = f"Without errors in the range shown: {', '.join(hidden)}." if hidden else ""
+    return Drawing(svg.picture(460, 452, f"DET curves, {part}", said, axes.body(frame)), note)
+
+
+def _diagonal(curve: Curve) -> float:
+    return float(np.nanmin(np.maximum(curve.x, curve.y), initial=1.0))
+
+
+def cells_plot(system: System) -> Drawing:
+    """Histograms of the scores, above where both sides share a channel, below where they do not."""
+    cells = {name: d for name, d in system.cells.items() if _countable(d)}
+    if not cells:
+        return nothing("No scores to count.")
+    known = [name for name in CELLS if name in cells]
+    cells = {name: cells[name] for name in known} or cells
+    if known:
+        rows = [(channel, [n for n in known if n.startswith(channel)]) for channel in ("same", "cross")]
+    else:
+        rows = [("", list(cells))]
+    rows = [(channel, names) for channel, names in rows if names]
+    low = min(_quantile(d, 0.001) for d in cells.values())
+    high = max(_quantile(d, 0.999) for d in cells.values())
+    if system.is_llr:
+        low, high = min(low, 0.0), max(high, 0.0)
+    x = scales.linear(low, high, 7)
+    top = max(float(np.nanmax(cells[name].density)) for _, names in rows for name in names)
+    bodies, tall = [], 132.0 if len(rows) == 2 else 280.0
+    for k, (channel, names) in enumerate(rows):
+        axes = Axes(x, scales.linear(0, top * 1.08, 3), left=14, top=10 + k * (tall + 10), width=432, height=tall)
+        for name in names:
+            _histogram(axes, cells[name], CELL_CLASS.get(name, "t1"))
+        if system.is_llr:
+            axes.line([0, 0], [0, top * 1.08], "zero")
+        if channel:
+            axes.word(6, 15, {"same": "both in one channel", "cross": "in two channels"}[channel], "name")
+        last = k == len(rows) - 1
+        name = ("Log-likelihood ratio (natural log)" if system.is_llr else "Score") if last else ""
+        bodies.append(axes.body(axes.frame(name, x_labels=last, y_ticks=False)))
+    out = [_outside(name, d, x) for name, d in cells.items()]
+    note = "; ".join(text for text in out if text)
+    said = "Score densities of " + ", ".join(f"{name} ({d.count:,} trials)" for name, d in cells.items()) + "."
+    body = svg.picture(460, 346, f"Scores of {system.name}", said, *bodies)
+    return Drawing(body, f"Beyond the edges: {note}." if note else "")
+
+
+def _countable(cell: Distribution) -> bool:
+    return len(cell.density) > 0 and bool(np.isfinite(cell.edges).all()) and float(np.nansum(cell.density)) > 0
+
+
+def _histogram(axes: Axes, cell: Distribution, css: str) -> None:
+    x = np.repeat(cell.edges, 2)[1:-1]
+    y = np.repeat(np.nan_to_num(cell.density), 2)
+    axes.inside.append(f'<g class="{css}">')
+    axes.area(x, y)
+    axes.inside.append("</g>")
+
+
+def _quantile(cell: Distribution, share: float) -> float:
+    mass = np.concatenate([[cell.below], np.nan_to_num(cell.density) * np.diff(cell.edges)]).cumsum()
+    return float(np.interp(share, mass, cell.edges)) if mass[-1] > mass[0] else float(cell.edges[0])
+
+
+def _outside(name: str, cell: Distribution, x: scales.Scale) -> str:
+    mass = np.concatenate([[cell.below], np.nan_to_num(cell.density) * np.diff(cell.edges)]).cumsum()
+    below = float(np.interp(x.low, cell.edges, mass, left=cell.below))
+    above = max(0.0, 1.0 - float(np.interp(x.high, cell.edges, mass, right=1.0 - cell.above)))
+    said = [f"{percent(share)} {side}" for share, side in ((below, "below"), (above, "above")) if share >= 0.0015]
+    return f"{name} {' and '.join(said)}" if said else ""
+
+
+def tippett_plot(system: System) -> Drawing:
+    """Share of targets and of non-targets whose score is at least x."""
+    curves = {name: c for name, c in system.tippett.items() if np.isfinite(c.x).sum() > 1}
+    if not curves:
+        return nothing("No Tippett plot: it needs scored trials.")
+    ends = np.array([_span(c) for c in curves.values()])
+    low, high = ends[:, 0].min(), ends[:, 1].max()
+    if system.is_llr:
+        low, high = min(low, 0.0), max(high, 0.0)
+    axes = Axes(scales.linear(*_around(low, high), 7), scales.linear(0, 1, 5))
+    if system.is_llr:
+        axes.line([0, 0], [0, 1], "zero")
+    for name, curve in curves.items():
+        axes.inside.append(f'<g class="{CELL_CLASS.get(name, "t1")}">')
+        axes.line([-np.inf, *curve.x, np.inf], [1.0, *curve.y, 0.0])
+        axes.inside.append("</g>")
+    name = "x: log-likelihood ratio (natural log)" if system.is_llr else "x: score"
+    said = f"Cumulative shares of {' and '.join(curves)} with a score of at least x, for {system.name}."
+    body = axes.body(axes.frame(name, "Share of trials at or above x"))
+    return Drawing(svg.picture(460, 346, f"Tippett plot of {system.name}", said, body))
+
+
+def _span(curve: Curve, share: float = 0.002) -> tuple[float, float]:
+    """Where a curve leaves 1 and where it reaches 0, up to a share."""
+    finite = np.isfinite(curve.x) & np.isfinite(curve.y)
+    x, y = curve.x[finite], curve.y[finite]
+    moving = x[(y > share) & (y < 1 - share)]
+    moving = moving if len(moving) > 1 else x
+    return float(moving.min()), float(moving.max())
+
+
+def pav_plot(system: System) -> Drawing:
+    """Log-likelihood ratios that pool-adjacent-violators finds in the scores, against the scores."""
+    finite = np.isfinite(system.pav.x) & np.isfinite(system.pav.y)
+    if finite.sum() < 2:
+        return nothing("No PAV plot: targets and non-targets do not overlap, or one of them is absent.")
+    x, y = system.pav.x[finite], system.pav.y[finite]
+    low, high = float(x.min()), float(x.max())
+    bottom, top = float(y.min()), float(y.max())
+    if system.is_llr:
+        low, high = _around(min(low, bottom), max(high, top))
+        bottom, top = low, high
+    else:
+        bottom, top = _around(bottom, top)
+        low, high = _around(low, high)
+    axes = Axes(scales.linear(low, high, 7), scales.linear(bottom, top, 7))
+    if system.is_llr:
+        axes.line([low, high], [low, high], "faint")
+    axes.inside.append('<g class="s0">')
+    axes.line(*_ordered(system.pav))
+    axes.inside.append("</g>")
+    name = "Log-likelihood ratio as given" if system.is_llr else "Score as given"
+    said = f"What the scores of {system.name} should have been, by pool-adjacent-violators, against what they are."
+    body = axes.body(axes.frame(name, "Log-likelihood ratio after PAV"))
+    return Drawing(svg.picture(460, 346, f"PAV plot of {system.name}", said, body))
+
+
+def _ordered(curve: Curve) -> tuple[Floats, Floats]:
+    order = np.argsort(curve.x, kind="stable")
+    return curve.x[order], curve.y[order]
+
+
+def _around(low: float, high: float) -> tuple[float, float]:
+    margin = 0.06 * (high - low) or 1.0
+    return low - margin, high + margin

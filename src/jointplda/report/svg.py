@@ -1,0 +1,210 @@
+"""A small drawing kit: axes, thinned curves, areas, marks and words, as SVG text coloured by CSS classes."""
+
+from __future__ import annotations
+
+import html
+import re
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from jointplda.report.content import Floats
+from jointplda.report.scales import Scale
+
+TOLERANCE = 0.3
+"""How far, in pixels, a thinned curve may be from the curve."""
+
+LETTER = 6.8
+"""Width of a letter of a label, in pixels; for guessing what overlaps."""
+
+_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A picture (or the sentence that stands for it), and what its caption must add."""
+
+    body: str
+    note: str = ""
+
+
+def words(text: str) -> str:
+    """Text made safe for HTML, SVG and attributes; characters that XML cannot hold become replacement marks."""
+    return html.escape(_FORBIDDEN.sub("\ufffd", text), quote=True)
+
+
+def shorten(text: str, length: int) -> str:
+    """At most ``length`` characters, with an ellipsis for the rest."""
+    return text if len(text) <= length else text[: max(1, length - 1)].rstrip() + "…"
+
+
+def nothing(sentence: str) -> Drawing:
+    """A sentence where there is no picture to draw."""
+    return Drawing(f'<p class="none">{words(sentence)}</p>')
+
+
+def coordinate(value: float) -> str:
+    """A length in tenths of a pixel, without needless digits."""
+    text = f"{value:.1f}"
+    return "0" if text == "-0.0" else text.removesuffix(".0")
+
+
+def thin(points: Floats, tolerance: float = TOLERANCE) -> Floats:
+    """Keep the points that a polyline needs to stay within ``tolerance`` of all others (Douglas and Peucker)."""
+    keep = np.zeros(len(points), dtype=bool)
+    keep[[0, -1]] = True
+    stack = [(0, len(points) - 1)]
+    while stack:
+        first, last = stack.pop()
+        if last - first < 2:
+            continue
+        start, chord = points[first], points[last] - points[first]
+        offset = points[first + 1 : last] - start
+        length2 = float(chord @ chord)
+        along = np.clip(offset @ chord / length2, 0.0, 1.0) if length2 > 0 else np.zeros(len(offset))
+        distance = np.hypot(*(offset - along[:, None] * chord).T)
+        worst = int(distance.argmax())
+        if distance[worst] > tolerance:
+            middle = first + 1 + worst
+            keep[middle] = True
+            stack += [(first, middle), (middle, last)]
+    return points[keep]
+
+
+def path(points: Floats) -> str:
+    """Path data through the points, rounded to 0.1 px, in relative steps: they are shorter to write."""
+    tenths = np.rint(points * 10).astype(np.int64)
+    steps = [f"M{_tenths(tenths[0, 0])} {_tenths(tenths[0, 1])}"]
+    for dx, dy in np.diff(tenths, axis=0):
+        if dy == 0:
+            steps.append(f"h{_tenths(dx)}" if dx else "")
+        else:
+            steps.append(f"l{_tenths(dx)} {_tenths(dy)}" if dx else f"v{_tenths(dy)}")
+    return "".join(steps).replace(" -", "-")
+
+
+def _tenths(value: int) -> str:
+    whole, rest = divmod(abs(int(value)), 10)
+    return ("-" if value < 0 else "") + (f"{whole or ''}.{rest}" if rest else str(whole))
+
+
+def label(x: float, y: float, text: str, css: str = "", anchor: str = "") -> str:
+    """A text element; ``anchor`` is "middle" or "end" where it is not "start"."""
+    extra = (f' class="{css}"' if css else "") + (f' text-anchor="{anchor}"' if anchor else "")
+    return f'<text x="{coordinate(x)}" y="{coordinate(y)}"{extra}>{words(text)}</text>'
+
+
+def segment(x1: float, y1: float, x2: float, y2: float, css: str) -> str:
+    """A straight line."""
+    return f'<path class="{css}" d="{path(np.array([[x1, y1], [x2, y2]]))}"/>'
+
+
+def box(x: float, y: float, width: float, height: float, css: str, tip: str = "") -> str:
+    """A rectangle, with a tip that shows on hovering."""
+    place = f'x="{coordinate(x)}" y="{coordinate(y)}" width="{coordinate(width)}" height="{coordinate(height)}"'
+    return f'<rect class="{css}" {place}>' + (f"<title>{words(tip)}</title>" if tip else "") + "</rect>"
+
+
+def circle(x: float, y: float, radius: float, css: str, tip: str = "") -> str:
+    """A dot, with a tip that shows on hovering."""
+    place = f'cx="{coordinate(x)}" cy="{coordinate(y)}" r="{coordinate(radius)}"'
+    return f'<circle class="{css}" {place}>' + (f"<title>{words(tip)}</title>" if tip else "") + "</circle>"
+
+
+def key(css: str, shape: str = "line") -> str:
+    """The small sign beside a name in a legend: a "line", a "bar", an "area", a "hollow" or a "filled" dot."""
+    signs = {
+        "line": '<path class="line" d="M1 6H25"/>',
+        "bar": '<rect class="bar" x="7" y="0" width="12" height="12"/>',
+        "area": '<rect class="area" x="5" y="1" width="16" height="10"/><path class="line" d="M5 1H21"/>',
+        "hollow": '<circle class="hollow" cx="13" cy="6" r="4"/>',
+        "filled": '<circle class="filled" cx="13" cy="6" r="4"/>',
+    }
+    return f'<svg class="key" viewBox="0 0 26 12" aria-hidden="true"><g class="{css}">{signs[shape]}</g></svg>'
+
+
+@dataclass
+class Axes:
+    """One pair of axes in a picture; what is drawn inside them is clipped to them."""
+
+    x: Scale
+    y: Scale
+    left: float = 50
+    top: float = 14
+    width: float = 394
+    height: float = 290
+    inside: list[str] = field(default_factory=list)
+    outside: list[str] = field(default_factory=list)
+
+    def at(self, x: ArrayLike, y: ArrayLike) -> Floats:
+        """Pixels of the points, relative to the axes' corner; points with a NaN are left out."""
+        points = np.column_stack([self.x(x) * self.width, (1.0 - self.y(y)) * self.height])
+        return points[~np.isnan(points).any(axis=1)]
+
+    def line(self, x: ArrayLike, y: ArrayLike, css: str = "line", tolerance: float = TOLERANCE) -> None:
+        """A curve through the points."""
+        points = self._visible(self.at(x, y))
+        if len(points) > 1:
+            self.inside.append(f'<path class="{css}" d="{path(thin(points, tolerance))}"/>')
+
+    def _visible(self, points: Floats) -> Floats:
+        """Without the points whose neighbours both lie beyond the same edge as they do."""
+        sides = np.hstack([points < 0, points > [self.width, self.height]])
+        hidden = np.zeros(len(points), dtype=bool)
+        hidden[1:-1] = (sides[:-2] & sides[1:-1] & sides[2:]).any(axis=1)
+        return points[~hidden]
+
+    def area(self, x: ArrayLike, y: ArrayLike, css: str = "line area") -> None:
+        """A curve and the ground between it and the lower edge."""
+        points = self.at(x, y)
+        if len(points) > 1:
+            start, end = [points[0, 0], self.height], [points[-1, 0], self.height]
+            self.inside.append(f'<path class="{css}" d="{path(np.vstack([[start], thin(points), [end]]))}"/>')
+
+    def dot(self, x: float, y: float, radius: float, css: str, tip: str = "") -> None:
+        """A dot, which may reach over the edge but not start beyond it."""
+        for px, py in self.at([x], [y]):
+            if -0.5 <= px <= self.width + 0.5 and -0.5 <= py <= self.height + 0.5:
+                self.outside.append(circle(px, py, radius, css, tip))
+
+    def word(self, x: float, y: float, text: str, css: str = "", anchor: str = "") -> None:
+        """Text at pixels relative to the axes' corner."""
+        self.outside.append(label(x, y, text, css, anchor))
+
+    def frame(
+        self, x_name: str = "", y_name: str = "", *, x_ticks: bool = True, y_ticks: bool = True, x_labels: bool = True
+    ) -> str:
+        """Grid, ticks and names of the axes."""
+        grid, marks = "", ""
+        last = -1e9
+        for value, text in self.x.ticks if x_ticks else ():
+            px = float(self.x(value)) * self.width
+            grid += f"M{coordinate(px)} 0V{coordinate(self.height)}"
+            if x_labels and px - last >= LETTER * len(text) + 5:
+                marks += label(px, self.height + 17, text, "", "middle")
+                last = px
+        for value, text in self.y.ticks if y_ticks else ():
+            py = (1.0 - float(self.y(value))) * self.height
+            grid += f"M0 {coordinate(py)}H{coordinate(self.width)}"
+            marks += label(-8, py + 4, text, "", "end")
+        name = label(self.width / 2, self.height + 37, x_name, "name", "middle") if x_name else ""
+        if y_name:
+            turn = f'transform="translate({coordinate(13 - self.left)} {coordinate(self.height / 2)}) rotate(-90)"'
+            name += f'<text class="name" text-anchor="middle" {turn}>{words(y_name)}</text>'
+        base = segment(0, self.height, self.width, self.height, "base")
+        return f'<path class="grid" d="{grid or "M0 0"}"/>{base}{marks}{name}'
+
+    def body(self, frame: str) -> str:
+        """The axes with all that was drawn on them."""
+        size = f'width="{coordinate(self.width)}" height="{coordinate(self.height)}"'
+        corner = f"translate({coordinate(self.left)} {coordinate(self.top)})"
+        clipped = f'<svg {size} viewBox="0 0 {coordinate(self.width)} {coordinate(self.height)}">'
+        return f'<g transform="{corner}">{frame}{clipped}{"".join(self.inside)}</svg>{"".join(self.outside)}</g>'
+
+
+def picture(width: float, height: float, title: str, description: str, *bodies: str, css: str = "") -> str:
+    """The whole SVG, with the words that a screen reader reads."""
+    head = f'<svg class="plot{" " + css if css else ""}" xmlns="http://www.w3.org/2000/svg" role="img" '
+    box_ = f'viewBox="0 0 {coordinate(width)} {coordinate(height)}">'
+    return f"{head}{box_}<title>{words(title)}</title><desc>{words(description)}</desc>{''.join(bodies)}</svg>"

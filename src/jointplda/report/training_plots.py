@@ -1,0 +1,177 @@
+"""Plots of how a model was trained and what it learnt: EM's objective, singular values, where channels sit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from jointplda.report import scales, svg
+from jointplda.report.content import Channels, Floats, Training
+from jointplda.report.svg import LETTER, Axes, Drawing, nothing
+
+MOST_LABELS = 60
+
+
+def trace_plot(training: Training) -> Drawing:
+    """How far EM's objective was below its final value after each iteration; plain values where that cannot be."""
+    objective = np.asarray(training.objective, dtype=np.float64)
+    iterations = np.arange(1, len(objective) + 1)
+    finite = np.isfinite(objective)
+    if finite.sum() < 2:
+        return nothing("EM made fewer than two iterations: no trace to show.")
+    gap = objective[-1] - objective[:-1]
+    x = scales.linear(1, float(iterations[-1]), 7, whole=True)
+    if len(gap) > 2 and np.all(np.isfinite(gap)) and np.all(gap > 0) and np.ptp(objective) > 0:
+        axes = Axes(x, scales.log(float(gap.min()), float(gap.max())), left=60, width=384)
+        iterations, values, name = iterations[:-1], gap, "Below the final value"
+    else:
+        low, high = float(objective[finite].min()), float(objective[finite].max())
+        axes = Axes(x, scales.linear(low, high, 5), left=60, width=384)
+        values, name = objective, training.objective_name
+    axes.inside.append('<g class="s0">')
+    axes.line(iterations, values)
+    axes.inside.append("</g>")
+    if len(values) <= 30:
+        axes.outside.append('<g class="s0">')
+        for i, value in zip(iterations, values, strict=True):
+            axes.dot(float(i), float(value), 2.4, "filled")
+        axes.outside.append("</g>")
+    said = f"{training.objective_name} over {len(objective)} iterations, up to {objective[finite][-1]:.6g}."
+    body = axes.body(axes.frame("Iteration", f"{name}, nats per sample" if values is gap else name))
+    end = "converged" if training.converged else "stopped before it converged"
+    note = f"EM {end} after {len(objective)} iterations, at {objective[finite][-1]:.6g} nats per sample.".replace(
+        "-", "−"
+    )
+    return Drawing(svg.picture(460, 346, "EM's objective", said, body), note)
+
+
+def singular_plot(training: Training) -> Drawing:
+    """Singular values of V and of each U, largest first."""
+    found = {name: np.asarray(v, dtype=np.float64) for name, v in training.singular_values.items()}
+    found = {name: v[np.isfinite(v)] for name, v in found.items() if np.isfinite(v).any()}
+    if not found:
+        return nothing("No loadings, hence no singular values.")
+    longest = max(len(v) for v in found.values())
+    every = np.concatenate(list(found.values()))
+    positive = every[every > 0]
+    if len(positive) == len(every) and positive.max() > 300 * positive.min():
+        y = scales.log(float(positive.min()), float(positive.max()))
+    else:
+        y = scales.linear(0.0, float(every.max()) * 1.05 or 1.0, 5)
+    axes = Axes(scales.linear(0.5, longest + 0.5, min(8, longest), whole=True), y)
+    for k, (name, values) in enumerate(found.items()):
+        css = "s0" if name == "V" else f"s{1 + (k - 1) % 7}"
+        index = np.arange(1, len(values) + 1)
+        axes.inside.append(f'<g class="{css}">')
+        axes.line(index, values, "line thin")
+        axes.inside.append("</g>")
+        axes.outside.append(f'<g class="{css}">')
+        for i, value in zip(index, values, strict=True):
+            if len(values) <= 80:
+                axes.dot(float(i), float(value), 3.0, "filled")
+        axes.outside.append("</g>")
+    said = "; ".join(f"{name}: {len(v)} values from {v[0]:.3g} to {v[-1]:.3g}" for name, v in found.items())
+    body = axes.body(axes.frame("Direction, strongest first", "Singular value"))
+    return Drawing(svg.picture(460, 346, "Singular values of the loadings", said + ".", body))
+
+
+def channels_plot(channels: Channels) -> Drawing:
+    """A dot for each channel, larger where training had more samples; names where there is room for them."""
+    at = np.asarray(channels.at, dtype=np.float64)[:, :2]
+    usable = np.flatnonzero(np.isfinite(at).all(axis=1)).tolist()
+    if not usable:
+        return nothing(f"No channels of {channels.condition} to show.")
+    spots = at[usable]
+    axes = _equal_axes(spots)
+    counts = np.asarray(channels.counts, dtype=np.float64)[usable]
+    radii = 3.0 + 4.0 * np.sqrt(np.maximum(counts, 0) / max(float(counts.max()), 1.0))
+    axes.line([0, 0], [axes.y.low, axes.y.high], "origin")
+    axes.line([axes.x.low, axes.x.high], [0, 0], "origin")
+    pixels = axes.at(spots[:, 0], spots[:, 1])
+    axes.outside.append('<g class="s1">')
+    for (px, py), radius, i in zip(pixels, radii, usable, strict=True):
+        tip = f"{channels.names[i]}: {int(channels.counts[i]):,} samples"
+        axes.outside.append(svg.circle(px, py, radius, "bubble", tip))
+    axes.outside.append("</g>")
+    named = _name_spots(axes, pixels, radii, [svg.shorten(str(channels.names[i]), 22) for i in usable])
+    shares = [f"{100 * s:.0f} %" if np.isfinite(s) else "–" for s in channels.shares]
+    frame = axes.frame(f"First axis of U ({shares[0]} of UUᵀ)", f"Second axis ({shares[1]})")
+    said = f"{len(usable)} channels of {channels.condition} in the plane of U's first two principal axes."
+    left = len(usable) - named
+    note = (
+        f"{left} of {len(usable)} names are left out for want of room: point at a dot to read its own." if left else ""
+    )
+    return Drawing(svg.picture(460, 346, f"Channels of {channels.condition}", said, axes.body(frame)), note)
+
+
+def _equal_axes(spots: Floats) -> Axes:
+    """Axes around the spots and the origin, with one unit for both."""
+    low, high = np.minimum(spots.min(axis=0), 0.0), np.maximum(spots.max(axis=0), 0.0)
+    axes = Axes(scales.linear(0, 1), scales.linear(0, 1))
+    unit = max((high - low)[0] / (0.78 * axes.width), (high - low)[1] / (0.84 * axes.height), 1e-12)
+    centre, half = (low + high) / 2, np.array([axes.width, axes.height]) * unit / 2
+    axes.x = scales.linear(float(centre[0] - half[0]), float(centre[0] + half[0]), 6)
+    axes.y = scales.linear(float(centre[1] - half[1]), float(centre[1] + half[1]), 5)
+    return axes
+
+
+Box = tuple[float, float, float, float]
+
+
+def _name_spots(axes: Axes, pixels: Floats, radii: Floats, names: list[str]) -> int:
+    """Write each name where it overlaps nothing yet, the outermost channels first; how many found room."""
+    taken = [(x - r, y - r, x + r, y + r) for (x, y), r in zip(pixels, radii, strict=True)]
+    named = 0
+    outwards = np.hypot(*(pixels - pixels.mean(axis=0)).T)
+    for i in np.argsort(-outwards, kind="stable")[:MOST_LABELS]:
+        for box, far in _places(pixels[i], radii[i] + 3, LETTER * len(names[i]), axes.width):
+            inside = box[0] >= 0 and box[1] >= 0 and box[2] <= axes.width and box[3] <= axes.height
+            if inside and not any(_overlap(box, other) for other in taken):
+                leader = _leader(pixels[i], float(radii[i]), box)
+                if far and any(_crosses(leader, other) for k, other in enumerate(taken) if k != i):
+                    continue
+                if far:
+                    axes.outside.append(svg.segment(*leader, "leader"))
+                axes.word((box[0] + box[2]) / 2, box[3] - 3, names[i], "spot", "middle")
+                taken.append((box[0] - 4, box[1], box[2] + 4, box[3]))
+                named += 1
+                break
+    return named
+
+
+def _places(spot: Floats, away: float, width: float, room: float) -> Iterator[tuple[Box, bool]]:
+    """Where a name may stand: beside its dot, above or below, at its corners; then further out, with a line to it."""
+    x, y = float(spot[0]), float(spot[1])
+    for out in (0.0, 14.0, 28.0, 44.0, 62.0):
+        gap = away + out
+        side, low, high = 0.6 * gap, y - gap - 7, y + gap + 7
+        middle = min(max(x, width / 2), room - width / 2)
+        for left, centre in (
+            (x + gap, y),
+            (x - gap - width, y),
+            (middle - width / 2, low),
+            (middle - width / 2, high),
+            (x + side, low + 2),
+            (x - side - width, low + 2),
+            (x + side, high - 2),
+            (x - side - width, high - 2),
+        ):
+            yield (left, centre - 7, left + width, centre + 7), out > 0
+
+
+def _leader(spot: Floats, radius: float, box: Box) -> Box:
+    """Ends of a thin line from a dot's edge to the nearest point of its name."""
+    end = np.clip(spot, [box[0], box[1] + 4], [box[2], box[3] - 2])
+    start = spot + (end - spot) * radius / max(float(np.hypot(*(end - spot))), radius)
+    return float(start[0]), float(start[1]), float(end[0]), float(end[1])
+
+
+def _crosses(line: Box, box: Box) -> bool:
+    along = np.linspace(0.0, 1.0, 12)
+    x, y = line[0] + along * (line[2] - line[0]), line[1] + along * (line[3] - line[1])
+    return bool(np.any((x > box[0]) & (x < box[2]) & (y > box[1]) & (y < box[3])))
+
+
+def _overlap(a: Box, b: Box) -> bool:
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
