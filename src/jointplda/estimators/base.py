@@ -7,7 +7,7 @@ from os import PathLike
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -22,6 +22,7 @@ from jointplda.learn.em import Iteration
 from jointplda.learn.estep import solve
 from jointplda.learn.fit import Result, Settings, fit, supported_rank, warn_of_floor, warn_of_labels
 from jointplda.learn.parameters import Parameters
+from jointplda.learn.plan import Plan, make_plan
 from jointplda.learn.posterior import Posterior, posterior
 from jointplda.learn.statistics import Statistics, encode_all
 from jointplda.learn.training import remember
@@ -341,7 +342,23 @@ class Model(Scores, BaseEstimator):  # type: ignore[misc]
                 )
             return self._fit(Statistics.from_samples(matrix, y, channels))
 
+    def plan(self, X: Any, y: Any, channels: Any = None) -> Plan:
+        """What ``fit`` would do with these samples: levels, eliminated factor, memory and work; nothing is fitted."""
+        matrix = validate_data(clone(self), X, ensure_all_finite=False)
+        statistics, ranks = self._prepared(Statistics.from_samples(matrix, y, channels))
+        used = statistics.with_conditions([k for k, rank in enumerate(ranks[1:]) if rank])
+        return make_plan(used, tuple(rank for rank in ranks if rank))
+
     def _fit(self, statistics: Statistics) -> Self:
+        settings = self._settings(self._diagonal())
+        return self._run(*self._prepared(statistics), settings)
+
+    def _diagonal(self) -> bool:
+        """Whether D is diagonal."""
+        raise NotImplementedError
+
+    def _prepared(self, statistics: Statistics) -> tuple[Statistics, tuple[int, ...]]:
+        """The statistics as this model takes them, and the rank of each factor."""
         raise NotImplementedError
 
     def _set_channel_rank(self, ranks: tuple[int, ...]) -> None:

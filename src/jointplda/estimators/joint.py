@@ -131,8 +131,10 @@ class JointPLDA(Model):
         """
         return self._fit_samples(X, y, channels)
 
-    def _fit(self, statistics: Statistics) -> Self:
-        settings = self._settings(check_choice("noise", self.noise, ("full", "diagonal")) == "diagonal")
+    def _diagonal(self) -> bool:
+        return check_choice("noise", self.noise, ("full", "diagonal")) == "diagonal"
+
+    def _prepared(self, statistics: Statistics) -> tuple[Statistics, tuple[int, ...]]:
         if not statistics.conditions and self.channel_rank is not None:
             raise InputError(
                 f"channel_rank={self.channel_rank} but no channels were given. Pass channels=, one label per "
@@ -142,7 +144,7 @@ class JointPLDA(Model):
         ranks = (self._speaker_rank(statistics), *self._channel_ranks(statistics))
         if not statistics.conditions:
             warn("No channels were given: this is a fit of SPLDA (V and D). Pass channels= to fit, or use PLDA.")
-        return self._run(statistics, ranks, settings)
+        return statistics, ranks
 
     def _channel_ranks(self, statistics: Statistics) -> tuple[int, ...]:
         K, d = len(statistics.conditions), statistics.n_features

@@ -77,17 +77,19 @@ class PLDA(Model):
         """Fit to embeddings X (n, d) of speakers y (n,), any hashables."""
         return self._fit_samples(X, y, None)
 
-    def _fit(self, statistics: Statistics) -> Self:
+    def _diagonal(self) -> bool:
         noise = check_choice("noise", self.noise, ("auto", "full", "diagonal"))
+        return noise == "diagonal" or (noise == "auto" and bool(self.channel_rank))
+
+    def _prepared(self, statistics: Statistics) -> tuple[Statistics, tuple[int, ...]]:
         check_speakers(statistics)
         rank = int(check_number("channel_rank", self.channel_rank, 0, statistics.n_features, whole=True))
-        settings = self._settings(noise == "diagonal" or (noise == "auto" and rank > 0))
         ranks = (self._speaker_rank(statistics),)
-        if rank and noise == "full":
+        if rank and self.noise == "full":
             warn("With full noise and a channel per sample only the sum U U' + D^-1 can be told; use noise='auto'.")
         if rank:
-            return self._run(statistics.with_channel_per_sample(), (*ranks, rank), settings)
-        return self._run(statistics.without_channels(), ranks, settings)
+            return statistics.with_channel_per_sample(), (*ranks, rank)
+        return statistics.without_channels(), ranks
 
     def _check_channels(self, channels: Any, n: int) -> Any:
         if channels is not None:
