@@ -66,6 +66,23 @@ def writable_target(path: str | PathLike[str]) -> Path:
 def read_tensors(path: str | PathLike[str], kind: str, version: int) -> tuple[dict[str, AnyArray], dict[str, Any]]:
     """Read what ``write_tensors`` wrote, or say clearly why not."""
     target = Path(path)
+    tensors, metadata = _read(target, with_tensors=True)
+    if metadata["kind"] != kind:
+        raise FileError(f"{target}: expected a jointplda {kind} file, got a jointplda {metadata['kind']} file.")
+    if metadata.get("version") != version:
+        raise FileError(
+            f"{target}: this release reads version {version} of {kind} files, and this one is version "
+            f"{metadata.get('version')}; use the release that wrote it, or write it anew."
+        )
+    return tensors, metadata
+
+
+def read_metadata(path: str | PathLike[str]) -> dict[str, Any]:
+    """What a file of ours says of itself: its "kind", its "version", and more; the arrays are not read."""
+    return _read(Path(path), with_tensors=False)[1]
+
+
+def _read(target: Path, *, with_tensors: bool) -> tuple[dict[str, AnyArray], dict[str, Any]]:
     if target.is_dir():
         raise FileError(f"{target}: expected a file, got a folder.")
     if not target.is_file():
@@ -73,7 +90,8 @@ def read_tensors(path: str | PathLike[str], kind: str, version: int) -> tuple[di
     try:
         with safe_open(target, framework="numpy") as stored:
             text = (stored.metadata() or {}).get(KEY)
-            tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
+            names = stored.keys() if with_tensors else ()
+            tensors = {name: stored.get_tensor(name) for name in names}
     except (SafetensorError, OSError, ValueError, TypeError) as error:
         raise FileError(f"{target}: not a safetensors file, or a damaged one ({error}).") from None
     try:
@@ -82,13 +100,6 @@ def read_tensors(path: str | PathLike[str], kind: str, version: int) -> tuple[di
         metadata = {}
     if not isinstance(metadata, dict) or "kind" not in metadata:
         raise FileError(f"{target}: a safetensors file, but not one of jointplda.")
-    if metadata["kind"] != kind:
-        raise FileError(f"{target}: expected a jointplda {kind} file, got a jointplda {metadata['kind']} file.")
-    if metadata.get("version") != version:
-        raise FileError(
-            f"{target}: this release reads version {version} of {kind} files, and this one is version "
-            f"{metadata.get('version')}; use the release that wrote it, or write it anew."
-        )
     return tensors, metadata
 
 

@@ -1,0 +1,183 @@
+"""``jointplda score``: from a model and embeddings to log-likelihood ratios."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jointplda.commands import options
+
+if TYPE_CHECKING:
+    from jointplda.commands.options import Talk
+    from jointplda.data.tables import EmbeddingTable, Trials
+
+TESTS_AT_ONCE = 4096
+KINDS = ("kaldi", "wespeaker", "nist", "bosaris", "npy")
+
+
+@click.command("score", short_help="Score trials with a model.")
+@click.argument("model", type=options.IN_FILE)
+@click.option("--enroll", type=options.IN_FILE, required=True, help="Embeddings of the enrolment side.")
+@click.option("--test", type=options.IN_FILE, help="Embeddings of the test side; default: those of --enroll.")
+@click.option("--trials", type=options.IN_FILE, help="Trial list: which to score against which.")
+@click.option("--all", "all_pairs", is_flag=True, help="Score every enrolment sample (or model) against every test.")
+@click.option("--models", type=options.IN_FILE, help="Models of several samples: spk2utt, or lines 'model sample'.")
+@click.option("--labels", type=options.IN_FILE, help="Table of labels, joined by id; needed for --channel.")
+@click.option(
+    "--channel", "channels", multiple=True, metavar="COL|FILE",
+    help="Known channels of both sides, one per condition of the model. Without it they are averaged over.",
+)  # fmt: skip
+@click.option(
+    "--same-channel", type=click.FloatRange(0, 1), default=0.5, show_default=True,
+    help="Probability that both sides share their channel, where it is not known.",
+)  # fmt: skip
+@click.option("--calibration", type=options.IN_FILE, help="Calibration file to apply (see jointplda calibrate).")
+@click.option("--out", type=options.OUT_FILE, required=True, help="Score file to write.")
+@click.option("--format", "kind", type=click.Choice(KINDS), help="Format of --out; default: by its suffix, else Kaldi.")
+@options.allow_missing
+@options.force
+@options.common
+def command(quiet: bool, verbose: bool, debug: bool, **given: Any) -> None:
+    """Score trials with MODEL and write natural-log likelihood ratios.
+
+    Ids in the trial list are samples of --enroll and --test, or names from --models. With --all, a sample is never
+    scored against itself, unless a full matrix (.npy) is written.
+    """
+    if bool(given["trials"]) == given["all_pairs"]:
+        raise click.UsageError("give either --trials or --all.")
+    options.check_new(given["out"], given["force"])
+    with options.talking(quiet, verbose) as talk:
+        _score(given, talk)
+
+
+def _score(given: dict[str, Any], talk: Talk) -> None:
+    from jointplda.calibration import load_calibration
+    from jointplda.commands import inputs
+    from jointplda.data.tables import ScoreTable
+    from jointplda.formats import read_enrolment, write_scores
+    from jointplda.pipeline import Pipeline
+
+    pipe = Pipeline.load(given["model"])
+    calibration = None if given["calibration"] is None else load_calibration(given["calibration"])
+    enroll = inputs.load(given["enroll"], given["labels"])
+    test = enroll if given["test"] in (None, given["enroll"]) else inputs.load(given["test"], given["labels"])
+    _check_dimensions(pipe, enroll, given["enroll"])
+    _check_dimensions(pipe, test, given["test"] or given["enroll"])
+    models = None if given["models"] is None else read_enrolment(given["models"])
+    trials = _trials(given, enroll, test, models, talk)
+    scorer = _with_models if models is not None else _pairs
+    values = scorer(pipe, enroll, test, models, trials, given, talk)
+    values = values if calibration is None else calibration.apply(values)
+    write_scores(ScoreTable(trials, values), given["out"], given["kind"])
+    talk.say(f"{len(trials):,} scores written to {given['out']}")
+
+
+def _check_dimensions(pipe: Any, table: EmbeddingTable, path: Path) -> None:
+    wanted = int(pipe.n_features_in_) if len(pipe.steps) > 1 else len(pipe[-1].mean_)
+    if table.X.shape[1] != wanted:
+        raise click.ClickException(
+            f"{path}: has {table.X.shape[1]} dimensions, but the model was trained on {wanted}. "
+            "Use embeddings of the same extractor."
+        )
+
+
+def _trials(given: dict[str, Any], enroll: EmbeddingTable, test: EmbeddingTable, models: Any, talk: Talk) -> Trials:
+    """The trials to score; their names are exactly the ids (or models) that are there."""
+    import numpy as np
+
+    from jointplda.data.tables import Trials
+    from jointplda.formats import match_ids, read_trials
+
+    names = enroll.ids if models is None else np.array(list(models), dtype=np.str_)
+    if given["all_pairs"]:
+        first = np.repeat(np.arange(len(names)), len(test.ids))
+        second = np.tile(np.arange(len(test.ids)), len(names))
+        if models is None and given["kind"] != "npy" and given["out"].suffix != ".npy":
+            other = np.flatnonzero(names[first] != test.ids[second])
+            first, second = first[other], second[other]
+        return Trials(names, test.ids, first, second)
+    trials = read_trials(given["trials"])
+    where, missing = str(given["trials"]), given["allow_missing"]
+    what = "enrolment ids" if models is None else "models"
+    left = match_ids(trials.models, names, what, where, missing)
+    right = match_ids(trials.samples, test.ids, "test ids", where, missing)
+    enrol, sample = left[trials.enrol], right[trials.test]
+    kept = np.flatnonzero((enrol >= 0) & (sample >= 0))
+    if len(kept) < len(trials):
+        talk.say(f"{len(trials) - len(kept):,} of {len(trials):,} trials are left out: their ids have no embeddings.")
+    if not len(kept):
+        raise click.ClickException(f"{given['trials']}: no trial is left to score.")
+    target = None if trials.target is None else trials.target[kept]
+    columns = {name: values[kept] for name, values in trials.columns.items()}
+    return Trials(names, test.ids, enrol[kept], sample[kept], target, columns)
+
+
+def _channels(table: EmbeddingTable, given: dict[str, Any]) -> Any:
+    from jointplda.commands import inputs
+    from jointplda.data.labels import Columns
+
+    if not given["channels"]:
+        return None
+    names = tuple(inputs.column_name(channel) for channel in given["channels"])
+    return Columns(names, tuple(inputs.column(table, channel, "--channel") for channel in given["channels"]))
+
+
+def _pairs(
+    pipe: Any, enroll: EmbeddingTable, test: EmbeddingTable, models: Any, trials: Trials, given: dict[str, Any],
+    talk: Talk,
+) -> Any:  # fmt: skip
+    """Sample against sample."""
+    import numpy as np
+
+    known: dict[str, Any] = {}
+    if given["channels"]:
+        known = {"enroll_channels": _channels(enroll, given), "test_channels": _channels(test, given)}
+    pairs = np.stack((trials.enrol, trials.test), axis=1)
+    scores = pipe.score_trials(enroll.X, test.X, pairs, **_prior(pipe, given), **known)
+    return np.asarray(scores, dtype=np.float64)
+
+
+def _with_models(
+    pipe: Any, enroll: EmbeddingTable, test: EmbeddingTable, models: Any, trials: Trials, given: dict[str, Any],
+    talk: Talk,
+) -> Any:  # fmt: skip
+    """Models of several samples against samples, some tests at a time."""
+    import numpy as np
+
+    from jointplda.commands.progress import bar
+    from jointplda.formats import match_ids
+
+    wanted = [str(name) for name in trials.models[np.unique(trials.enrol)]]
+    samples = [sample for name in wanted for sample in models[name]]
+    owners = [name for name in wanted for _ in models[name]]
+    rows = match_ids(samples, enroll.ids, "enrolment samples", str(given["models"]), given["allow_missing"])
+    there = rows >= 0
+    empty = sorted(set(wanted) - {name for name, ok in zip(owners, there, strict=True) if ok})
+    if empty:
+        raise click.ClickException(f"{given['models']}: model {empty[0]!r} has no sample that has an embedding.")
+    owners = [name for name, ok in zip(owners, there, strict=True) if ok]
+    part = enroll.take(rows[there])
+    enrolment = pipe.enroll(part.X, owners, _channels(part, given))
+    place = {name: index for index, name in enumerate(enrolment.models)}
+    row_of = np.array([place.get(str(name), -1) for name in trials.models])
+    settings: dict[str, Any] = {} if given["channels"] else _prior(pipe, given)
+    values = np.empty(len(trials))
+    order = np.argsort(trials.test, kind="stable")
+    used = np.unique(trials.test)
+    with bar(talk, "scoring") as progress:
+        for start in range(0, len(used), TESTS_AT_ONCE):
+            chosen = used[start : start + TESTS_AT_ONCE]
+            block = test.take(chosen)
+            known = {"test_channels": _channels(block, given)} if given["channels"] else {}
+            matrix = pipe.score_enrolment(enrolment, block.X, **settings, **known)
+            low, high = np.searchsorted(trials.test[order], [chosen[0], chosen[-1] + 1])
+            members = order[low:high]
+            values[members] = matrix[row_of[trials.enrol[members]], np.searchsorted(chosen, trials.test[members])]
+            progress(min(start + TESTS_AT_ONCE, len(used)), len(used))
+    return values
+
+
+def _prior(pipe: Any, given: dict[str, Any]) -> dict[str, float]:
+    return {"same_channel": given["same_channel"]} if pipe[-1].channel_ranks_ else {}

@@ -1,0 +1,240 @@
+"""``jointplda train``: from labelled embeddings to a model file."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jointplda.commands import options
+
+if TYPE_CHECKING:
+    from jointplda.commands.options import Talk
+
+STEPS = ("center", "length_norm", "pca", "lda")
+
+
+def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+    """Note a preprocessing step in the order of the command line."""
+    if value:
+        ctx.meta.setdefault("jointplda.steps", []).append((param.name, value))
+    return value
+
+
+def preprocessing(function: Any) -> Any:
+    """--center, --length-norm, --pca and --lda, applied in the order they are given."""
+    for option in (
+        click.option("--lda", type=click.IntRange(1), callback=_remember, help="Keep N dimensions by LDA."),
+        click.option("--pca", type=click.IntRange(1), callback=_remember, help="Keep N dimensions by PCA."),
+        click.option("--length-norm", is_flag=True, callback=_remember, help="Scale every sample to length one."),
+        click.option("--center", is_flag=True, callback=_remember, help="Subtract the training mean."),
+    ):
+        function = option(function)
+    return function
+
+
+@click.command("train", short_help="Train a model on labelled embeddings.")
+@click.argument("data", type=options.IN_FILE)
+@options.labels
+@click.option("--speaker", required=True, metavar="COL|FILE", help="Column of the speakers, or a file like utt2spk.")
+@click.option(
+    "--channel", "channels", multiple=True, metavar="COL|FILE",
+    help="Column of a nuisance (language, microphone, ...), or a file like utt2lang; may be repeated. Without it "
+    "ordinary PLDA is trained.",
+)  # fmt: skip
+@click.option("--speaker-rank", type=click.IntRange(1), help="Columns of V; default: what the speakers support.")
+@click.option(
+    "--channel-rank", "channel_ranks", type=click.IntRange(1), multiple=True,
+    help="Columns of U: one number, or one per --channel; default: what the channels support.",
+)  # fmt: skip
+@click.option("--out", type=options.OUT_FILE, help="Model file to write (safetensors).")
+@preprocessing
+@click.option("--noise", type=click.Choice(["full", "diagonal"]), default="full", show_default=True, help="Form of D.")
+@click.option("--max-iter", type=click.IntRange(1), default=100, show_default=True, help="EM iterations at most.")
+@click.option(
+    "--tol", type=click.FloatRange(0), default=1e-6, show_default=True,
+    help="Stop when an iteration gains less, in nats per sample.",
+)  # fmt: skip
+@click.option("--noise-prior", type=click.FloatRange(0), default=0.0, show_default=True, help="Shrinkage of D^-1.")
+@click.option("--speaker-prior", type=click.FloatRange(0), default=0.0, show_default=True, help="Shrinkage of V V'.")
+@click.option("--n-init", type=click.IntRange(1), default=1, show_default=True, help="Starts to try.")
+@options.seed
+@click.option(
+    "--resume", type=options.IN_FILE, help="Go on from this model file, with its preprocessing and its ranks."
+)
+@click.option("--plan", is_flag=True, help="Only say what would be done: levels, memory, time. Nothing is written.")
+@options.allow_missing
+@options.force
+@options.as_json
+@options.common
+@click.pass_context
+def command(ctx: click.Context, /, quiet: bool, verbose: bool, debug: bool, **given: Any) -> None:
+    """Train Joint PLDA on the embeddings DATA and write a model file.
+
+    DATA is an npz, npy, HDF5 or Parquet file, or a Kaldi scp, ark or folder. Preprocessing is fitted on DATA in the
+    order its options are given, and stored with the model. Ctrl-C ends training and keeps the model so far; --resume
+    goes on from it.
+    """
+    if given["out"] is None and not given["plan"]:
+        raise click.UsageError("Missing option '--out' (or --plan, to see what would be done).")
+    if len(given["channel_ranks"]) > max(1, len(given["channels"])):
+        raise click.UsageError("give --channel-rank once, or once for every --channel.")
+    if given["channel_ranks"] and not given["channels"]:
+        raise click.UsageError("--channel-rank needs a --channel.")
+    if not given["plan"]:
+        options.check_new(given["out"], given["force"])
+    with options.talking(quiet, verbose) as talk:
+        _train(ctx.meta.get("jointplda.steps", []), given, talk)
+
+
+def _train(steps: list[tuple[str, Any]], given: dict[str, Any], talk: Talk) -> None:
+    from jointplda.commands import inputs
+    from jointplda.data.labels import Columns
+
+    table = inputs.load(given["data"], given["labels"])
+    table, speakers, channels = inputs.labelled(
+        table, given["speaker"], given["channels"], talk, allow_missing=given["allow_missing"]
+    )
+    names = tuple(inputs.column_name(channel) for channel in given["channels"])
+    conditions = Columns(names, tuple(channels)) if channels else None
+    talk.say(f"{len(table.ids):,} samples of {len(set(speakers.tolist())):,} speakers, {table.X.shape[1]} dimensions")
+    pipe = _resumed(given) if given["resume"] else _pipeline(steps, given)
+    if given["plan"]:
+        _show_plan(pipe, table.X, speakers, conditions, given)
+        return
+    _fit(pipe, table.X, speakers, conditions, given, talk)
+    pipe.save(given["out"])
+    _show_result(pipe, given)
+
+
+def _pipeline(steps: list[tuple[str, Any]], given: dict[str, Any]) -> Any:
+    """Preprocessing in the order given, then the model."""
+    from jointplda.estimators.joint import JointPLDA
+    from jointplda.estimators.plain import PLDA
+    from jointplda.pipeline import make_pipeline
+    from jointplda.preprocessing import LDA, PCA, Center, LengthNorm
+
+    make: dict[str, Any] = {
+        "center": lambda _: Center(),
+        "length_norm": lambda _: LengthNorm(),
+        "pca": lambda n: PCA(n),
+        "lda": lambda n: LDA(n),
+    }
+    settings = {
+        "speaker_rank": given["speaker_rank"],
+        "noise": given["noise"],
+        "noise_prior": given["noise_prior"],
+        "speaker_prior": given["speaker_prior"],
+        "n_init": given["n_init"],
+        "random_state": given["seed"],
+        **_limits(given),
+    }
+    ranks = list(given["channel_ranks"])
+    model: Any = PLDA(**settings)
+    if given["channels"]:
+        model = JointPLDA(channel_rank=None if not ranks else ranks[0] if len(ranks) == 1 else ranks, **settings)
+    return make_pipeline(*(make[name](value) for name, value in steps), model)
+
+
+def _limits(given: dict[str, Any]) -> dict[str, Any]:
+    return {"max_iter": given["max_iter"], "tol": given["tol"]}
+
+
+def _resumed(given: dict[str, Any]) -> Any:
+    """A stored model, set to go on from where it is."""
+    from jointplda.pipeline import Pipeline
+
+    pipe = Pipeline.load(given["resume"])
+    if bool(given["channels"]) != bool(pipe[-1].channel_ranks_):
+        raise click.ClickException(
+            f"{given['resume']}: was trained {'with' if pipe[-1].channel_ranks_ else 'without'} channels; give the "
+            "same --channel options as then."
+        )
+    pipe[-1].set_params(warm_start=True, **_limits(given))
+    return pipe
+
+
+def _fit(pipe: Any, X: Any, speakers: Any, conditions: Any, given: dict[str, Any], talk: Talk) -> None:
+    from sklearn.exceptions import ConvergenceWarning
+
+    from jointplda.commands.progress import iterations
+
+    with warnings.catch_warnings(), iterations(talk, given["max_iter"]) as callback:
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        pipe[-1].set_params(callback=callback)
+        channels = {} if conditions is None else {"channels": conditions}
+        if given["resume"]:
+            for step in [step for _, step in pipe.steps[:-1]]:
+                X = step.transform(X)
+            pipe[-1].fit(X, speakers, **channels)
+        else:
+            pipe.fit(X, speakers, **channels)
+    pipe[-1].set_params(callback=None, warm_start=False)
+    if not pipe[-1].converged_:
+        talk.say(
+            f"{click.style('warning:', fg='yellow')} EM stopped after {pipe[-1].n_iter_} iterations without converging "
+            f"(--tol {given['tol']:g}). Raise --max-iter, or go on with --resume {given['out']}."
+        )
+
+
+def _show_plan(pipe: Any, X: Any, speakers: Any, conditions: Any, given: dict[str, Any]) -> None:
+    from jointplda.commands.output import bytes_text, print_facts, print_json, seconds_text
+    from jointplda.commands.progress import flops
+
+    for step in [step for _, step in pipe.steps[:-1]]:
+        X = step.transform(X) if given["resume"] else step.fit(X, speakers).transform(X)
+    channels = () if conditions is None else (conditions,)
+    plan = pipe[-1].plan(X, speakers, *channels)
+    seconds = plan.work / flops()
+    if given["as_json"]:
+        print_json(
+            {
+                "samples": len(X), "dimensions": X.shape[1], "factors": plan.names, "levels": plan.levels,
+                "ranks": plan.ranks, "eliminated": plan.names[plan.outer], "components": plan.components,
+                "largest": plan.largest, "memory_bytes": plan.memory, "seconds_per_iteration": seconds,
+                "max_iterations": given["max_iter"],
+            }
+        )  # fmt: skip
+        return
+    print_facts("What training would do (nothing was written)", [
+        ("samples", f"{len(X):,}, {X.shape[1]} dimensions after preprocessing"),
+        *((f"factor {name}", f"{f'{levels:,} levels' if levels else 'one level per sample'}, rank {rank}")
+          for name, levels, rank in zip(plan.names, plan.levels, plan.ranks, strict=True)),
+        ("eliminated", plan.names[plan.outer]),
+        ("linked systems", f"{plan.components:,}, the largest with {plan.largest:,} unknowns"
+         if plan.components else "none"),
+        ("memory", f"{bytes_text(X.nbytes)} for the samples, about {bytes_text(plan.memory)} for EM"),
+        ("time", f"about {seconds_text(seconds)} an iteration, {given['max_iter']} iterations at most "
+         f"({seconds_text(seconds * given['max_iter'])})"),
+    ])  # fmt: skip
+
+
+def _show_result(pipe: Any, given: dict[str, Any]) -> None:
+    from jointplda.commands.output import print_facts, print_json
+
+    model = pipe[-1]
+    result = {
+        "model": str(given["out"]),
+        "class": type(model).__name__,
+        "speaker_rank": model.V_.shape[1],
+        "channel_ranks": list(model.channel_ranks_),
+        "iterations": model.n_iter_,
+        "converged": model.converged_,
+        "log_likelihood_per_sample": float(model.log_likelihoods_[-1]) if model.n_iter_ else None,
+        "training": model.training_,
+    }
+    if given["as_json"]:
+        print_json(result)
+        return
+    ranks = "".join(
+        f", U of rank {rank} ({name})"
+        for name, rank in zip(model.training_["conditions"], model.channel_ranks_, strict=False)
+    )
+    end = "converged" if model.converged_ else "not converged"
+    print_facts(f"{type(model).__name__} written to {given['out']}", [
+        ("ranks", f"V of rank {model.V_.shape[1]}{ranks}"),
+        ("EM", f"{model.n_iter_} iterations, {end}"),
+        ("log-likelihood", f"{result['log_likelihood_per_sample']:.6g} nats per sample"),
+        ("next", f"jointplda score {given['out']} --enroll ... --test ... --trials ... --out scores.txt"),
+    ])  # fmt: skip
