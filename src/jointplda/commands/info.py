@@ -50,7 +50,7 @@ def _model(path: Path) -> dict[str, Any]:
         "settings": {k: v for k, v in model.get_params(deep=False).items() if k != "callback"},
         "singular values of V": np.linalg.svd(model.V_, compute_uv=False)[:8],
         "singular values of U": np.linalg.svd(model.U_, compute_uv=False)[:8],
-        "written with": read_metadata(path).get("written_with", {}),
+        "written with": read_metadata(path).get("versions", {}),
     }
     if model.seen_ is not None:
         names = [name for name, rank in result["channel ranks"].items() if rank]

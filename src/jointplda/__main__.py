@@ -1,0 +1,5 @@
+"""``python -m jointplda``."""
+
+from jointplda.commands import main
+
+main()
