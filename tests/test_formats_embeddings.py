@@ -120,6 +120,7 @@ def test_kaldi_archives_hold_vectors_of_one_length_and_no_objects(tmp_path):
         b"a  [ ]\n": "'a' is empty",
         b"a \0BCM " + bytes(40): "'a': expected a vector",
         b"a \0BFV \4\xff\xff\xff\xff": "damaged",
+        b"a \0BDM \4\xff\xff\xff\x7f\4\xff\xff\xff\x7f": "too large to be true",
         b"a " + by_hand(b"F", "f", [1, 2]) + b"b PKL" + bytes(9): "'b': .* sound or a Python object",
     }
     for content, message in cases.items():

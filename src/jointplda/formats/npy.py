@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -16,6 +17,23 @@ from jointplda.formats.text import PathLikeStr, target_file
 
 NPY_MAGIC = b"\x93NUMPY"
 NPZ_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
+# What NumPy and zipfile raise on damaged headers, members and sizes.
+_DAMAGE = (
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    NotImplementedError,
+    OSError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+    tokenize.TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 
 def read_npy(path: Path) -> NDArray[Any]:
@@ -23,7 +41,7 @@ def read_npy(path: Path) -> NDArray[Any]:
     try:
         with open(path, "rb") as stream:
             return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
-    except (ValueError, OSError, EOFError, MemoryError, SyntaxError) as error:
+    except _DAMAGE as error:
         raise FileError(f"{path}: {_why(error)}") from None
 
 
@@ -32,12 +50,12 @@ def read_npz(path: Path) -> dict[str, NDArray[Any]]:
     arrays = {}
     name = ""
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as stored:
             for name in stored.files:
                 array = stored[name]
                 if isinstance(array, np.ndarray):
                     arrays[name] = array
-    except (ValueError, OSError, EOFError, KeyError, MemoryError, SyntaxError, zipfile.BadZipFile, zlib.error) as error:
+    except _DAMAGE as error:
         raise FileError(f"{path}: {_why(error, name)}") from None
     return arrays
 
