@@ -81,8 +81,12 @@ def test_archives_are_found_from_the_working_folder_and_then_beside_the_script(t
     twice = (tmp_path / "moved" / "xvector.ark").read_bytes().replace(struct.pack("<f", 1.5), struct.pack("<f", 9.5))
     (tmp_path / "old" / "xvector.ark").write_bytes(twice)
     assert read_embeddings(script).X[0, 0] == 9.5
+    (tmp_path / "moved" / "old").mkdir()
+    (tmp_path / "moved" / "xvector.ark").rename(tmp_path / "moved" / "old" / "xvector.ark")
+    assert read_embeddings(script).X[0, 0] == 9.5
     (tmp_path / "old" / "xvector.ark").unlink()
-    (tmp_path / "moved" / "xvector.ark").unlink()
+    assert read_embeddings(script).X[0, 0] == 1.5
+    (tmp_path / "moved" / "old" / "xvector.ark").unlink()
     with pytest.raises(FileError, match=r"xvector\.scp, line 1: the archive old/xvector\.ark is neither"):
         read_embeddings(script)
 
