@@ -152,10 +152,10 @@ def match_ids(
     missing = np.flatnonzero(found < 0)
     if not len(missing) or (allow_missing and len(missing) < len(found)):
         return found
-    shown = ", ".join(repr(str(wanted[i])) for i in missing[:3]) + (", ..." if len(missing) > 3 else "")
+    shown = ", ".join(repr(str(wanted[i])) for i in missing[:3]) + (", ..." if len(missing) > 3 else ".")
     advice = (
         f"The embeddings have ids like {str(available[0])!r}: check that both name the same samples."
         if len(missing) == len(found) and len(available)
         else "Use --allow-missing to leave their trials out."
     )
-    raise InputError(f"{where}: {len(missing)} of {len(found)} {what} are not in the embeddings: {shown}. {advice}")
+    raise InputError(f"{where}: {len(missing)} of {len(found)} {what} are not in the embeddings: {shown} {advice}")
