@@ -232,7 +232,11 @@ def test_embeddings_are_finite(tmp_path, bad):
 @pytest.mark.parametrize("name", ["e.npz", "e.h5", "e.parquet", "e.scp", "e.npy"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_embeddings_there_and_back(tmp_path, name, dtype):
-    columns = {"speaker": np.array(["anna", "bö"]), "lang": np.array(["swiss german", ""])}
+    columns = {
+        "speaker": np.array(["anna", "bö"]),
+        "lang": np.array(["swiss german", ""]),
+        "file": np.array(["1", "2"]),
+    }
     write_embeddings(EmbeddingTable(IDS, X.astype(dtype), columns), tmp_path / name)
     labels = tmp_path / "e.tsv" if name == "e.npy" else None
     table = read_embeddings(tmp_path / name, labels)
@@ -240,7 +244,7 @@ def test_embeddings_there_and_back(tmp_path, name, dtype):
     assert table.X.dtype == dtype
     if name == "e.scp":
         table = table.with_columns(read_labels(tmp_path / "e.utt2spk").columns)
-        assert (tmp_path / "e.utt2lang").read_text() == "utt-å swiss german\n"
+        assert (tmp_path / "e.utt2lang").read_text() == "utt-å de CH\n"
         assert table.columns["speaker"].tolist() == ["anna", "bö"]
     else:
         assert columns_of(table) == {name: values.tolist() for name, values in columns.items()}
@@ -253,8 +257,10 @@ def test_writers_refuse_what_would_not_read_back(tmp_path):
         write_embeddings(EmbeddingTable(np.array(["a", "a"]), X), tmp_path / "e.npz")
     with pytest.raises(InputError, match="'a b' is empty or holds a space"):
         write_embeddings(EmbeddingTable(np.array(["a b", "c"]), X), tmp_path / "e.scp")
-    with pytest.raises(InputError, match="may not be named 'ids'"):
-        write_embeddings(EmbeddingTable(IDS, X, {"ids": IDS}), tmp_path / "e.npz")
+    for name in ("ids", "ID", "embedding"):
+        for kind in ("npz", "npy", "parquet", "hdf5"):
+            with pytest.raises(InputError, match=f"may not be named '{name}'"):
+                write_embeddings(EmbeddingTable(IDS, X, {name: IDS}), tmp_path / "e.npz", kind)
     assert not list(tmp_path.iterdir())
 
 

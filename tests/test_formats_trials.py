@@ -342,7 +342,7 @@ def test_counts(tmp_path):
 def test_ids_that_are_missing_are_listed():
     assert match_ids(["b", "a"], ["a", "b"], "test ids", "t").tolist() == [1, 0]
     wanted = [*"abcd", "x"]
-    message = r"t.txt: 4 of 5 enrolment ids are not in the embeddings: 'a', 'b', 'c', \.\.\. Use --allow-missing to leave their trials out\."
+    message = r"t.txt: 4 of 5 enrolment ids are not in the embeddings: 'a', 'b', 'c', \.\.\. Use --allow-missing"
     with pytest.raises(InputError, match=message):
         match_ids(wanted, ["x"], "enrolment ids", "t.txt", False)
     assert match_ids(wanted, ["x"], "enrolment ids", "t.txt", True).tolist() == [-1, -1, -1, -1, 0]

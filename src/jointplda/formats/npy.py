@@ -7,7 +7,7 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,8 +68,10 @@ def write_npy(path: PathLikeStr, array: NDArray[Any]) -> None:
 
 def write_npz(path: PathLikeStr, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write arrays by name."""
-    with target_file(path) as name, open(name, "wb") as stream:
-        np.savez(stream, allow_pickle=False, **arrays)
+    with target_file(path) as name, zipfile.ZipFile(name, "w") as packed:
+        for key, array in arrays.items():
+            with packed.open(f"{key}.npy", "w", force_zip64=True) as stream:
+                np.lib.format.write_array(cast(BinaryIO, stream), np.asanyarray(array), allow_pickle=False)
 
 
 def _why(error: Exception, name: str = "") -> str:
