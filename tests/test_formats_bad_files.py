@@ -1,6 +1,7 @@
 """Files that cannot be read say so, with their name and line; writers that fail leave nothing behind."""
 
 import gzip
+import io
 from pathlib import Path
 
 import h5py
@@ -51,6 +52,12 @@ def archive(table, path):
     path.write_bytes(path.with_suffix(".ark").read_bytes())
 
 
+def npy(array):
+    stream = io.BytesIO()
+    np.save(stream, array)
+    return stream.getvalue()
+
+
 def text(content):
     return lambda path: path.write_text(content)
 
@@ -70,12 +77,12 @@ BINARY_READERS = {
     "npz": (read_embeddings, lambda path: write_embeddings(TABLE, path, "npz")),
     "hdf5": (read_embeddings, lambda path: write_embeddings(TABLE, path, "hdf5")),
     "parquet": (read_embeddings, lambda path: write_embeddings(TABLE, path, "parquet")),
-    "npy": (matrix_embeddings, lambda path: np.save(path.open("wb"), TABLE.X)),
+    "npy": (matrix_embeddings, lambda path: path.write_bytes(npy(TABLE.X))),
     "ark": (read_embeddings, lambda path: archive(TABLE, path)),
     "label parquet": (read_labels, lambda path: write_embeddings(TABLE, path, "parquet")),
     "key": (read_trials, lambda path: write_trials(TRIALS, path, "bosaris")),
     "score matrix": (read_scores, lambda path: write_scores(SCORES, path, "bosaris")),
-    "score npy": (matrix_scores, lambda path: np.save(path.open("wb"), np.eye(2))),
+    "score npy": (matrix_scores, lambda path: path.write_bytes(npy(np.eye(2)))),
     "plda": (read_kaldi_plda, lambda path: write_kaldi_plda(PLDA, path)),
     "pyannote": (read_pyannote_plda, lambda path: write_pyannote_plda(PLDA, path)),
     "xvec": (read_xvec_transform, lambda path: write_xvec_transform(path, np.zeros(3), np.zeros(2), np.ones((3, 2)))),

@@ -81,8 +81,12 @@ def test_archives_are_found_from_the_working_folder_and_then_beside_the_script(t
     twice = (tmp_path / "moved" / "xvector.ark").read_bytes().replace(struct.pack("<f", 1.5), struct.pack("<f", 9.5))
     (tmp_path / "old" / "xvector.ark").write_bytes(twice)
     assert read_embeddings(script).X[0, 0] == 9.5
+    (tmp_path / "moved" / "old").mkdir()
+    (tmp_path / "moved" / "xvector.ark").rename(tmp_path / "moved" / "old" / "xvector.ark")
+    assert read_embeddings(script).X[0, 0] == 9.5
     (tmp_path / "old" / "xvector.ark").unlink()
-    (tmp_path / "moved" / "xvector.ark").unlink()
+    assert read_embeddings(script).X[0, 0] == 1.5
+    (tmp_path / "moved" / "old" / "xvector.ark").unlink()
     with pytest.raises(FileError, match=r"xvector\.scp, line 1: the archive old/xvector\.ark is neither"):
         read_embeddings(script)
 
@@ -120,6 +124,7 @@ def test_kaldi_archives_hold_vectors_of_one_length_and_no_objects(tmp_path):
         b"a  [ ]\n": "'a' is empty",
         b"a \0BCM " + bytes(40): "'a': expected a vector",
         b"a \0BFV \4\xff\xff\xff\xff": "damaged",
+        b"a \0BDM \4\xff\xff\xff\x7f\4\xff\xff\xff\x7f": "too large to be true",
         b"a " + by_hand(b"F", "f", [1, 2]) + b"b PKL" + bytes(9): "'b': .* sound or a Python object",
     }
     for content, message in cases.items():
@@ -227,7 +232,11 @@ def test_embeddings_are_finite(tmp_path, bad):
 @pytest.mark.parametrize("name", ["e.npz", "e.h5", "e.parquet", "e.scp", "e.npy"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_embeddings_there_and_back(tmp_path, name, dtype):
-    columns = {"speaker": np.array(["anna", "bö"]), "lang": np.array(["swiss german", ""])}
+    columns = {
+        "speaker": np.array(["anna", "bö"]),
+        "lang": np.array(["swiss german", ""]),
+        "file": np.array(["1", "2"]),
+    }
     write_embeddings(EmbeddingTable(IDS, X.astype(dtype), columns), tmp_path / name)
     labels = tmp_path / "e.tsv" if name == "e.npy" else None
     table = read_embeddings(tmp_path / name, labels)
@@ -235,7 +244,7 @@ def test_embeddings_there_and_back(tmp_path, name, dtype):
     assert table.X.dtype == dtype
     if name == "e.scp":
         table = table.with_columns(read_labels(tmp_path / "e.utt2spk").columns)
-        assert (tmp_path / "e.utt2lang").read_text() == "utt-å swiss german\n"
+        assert (tmp_path / "e.utt2lang").read_text() == "utt-å de CH\n"
         assert table.columns["speaker"].tolist() == ["anna", "bö"]
     else:
         assert columns_of(table) == {name: values.tolist() for name, values in columns.items()}
@@ -248,8 +257,10 @@ def test_writers_refuse_what_would_not_read_back(tmp_path):
         write_embeddings(EmbeddingTable(np.array(["a", "a"]), X), tmp_path / "e.npz")
     with pytest.raises(InputError, match="'a b' is empty or holds a space"):
         write_embeddings(EmbeddingTable(np.array(["a b", "c"]), X), tmp_path / "e.scp")
-    with pytest.raises(InputError, match="may not be named 'ids'"):
-        write_embeddings(EmbeddingTable(IDS, X, {"ids": IDS}), tmp_path / "e.npz")
+    for name in ("ids", "ID", "embedding"):
+        for kind in ("npz", "npy", "parquet", "hdf5"):
+            with pytest.raises(InputError, match=f"may not be named '{name}'"):
+                write_embeddings(EmbeddingTable(IDS, X, {name: IDS}), tmp_path / "e.npz", kind)
     assert not list(tmp_path.iterdir())
 
 

@@ -117,6 +117,17 @@ def test_repeated_trials_may_agree_but_not_differ(tmp_path):
         read_trials(path)
 
 
+def test_contradictions_are_found_in_order_among_many(tmp_path):
+    path = tmp_path / "t"
+    rows = [f"m{i % 7} s{i % 11} {'target' if i % 77 < 30 else 'nontarget'}\n" for i in range(20_000)]
+    path.write_text("".join(rows))
+    assert len(read_trials(path)) == 20_000
+    rows[15_000] = f"m{15_000 % 7} s{15_000 % 11} {'nontarget' if 15_000 % 77 < 30 else 'target'}\n"
+    path.write_text("".join(rows))
+    with pytest.raises(FileError, match=rf"t, line 15001: the pair .* in line {15_001 - 77}"):
+        read_trials(path)
+
+
 @pytest.mark.parametrize(
     "kind, name",
     [("kaldi", "t"), ("kaldi", "t.gz"), ("voxceleb", "t"), ("nist", "t"), ("dca", "t.gz"), ("bosaris", "t")],
@@ -331,7 +342,7 @@ def test_counts(tmp_path):
 def test_ids_that_are_missing_are_listed():
     assert match_ids(["b", "a"], ["a", "b"], "test ids", "t").tolist() == [1, 0]
     wanted = [*"abcd", "x"]
-    message = r"t.txt: 4 of 5 enrolment ids are not in the embeddings: 'a', 'b', 'c', \.\.\.\. Use --allow-missing"
+    message = r"t.txt: 4 of 5 enrolment ids are not in the embeddings: 'a', 'b', 'c', \.\.\. Use --allow-missing"
     with pytest.raises(InputError, match=message):
         match_ids(wanted, ["x"], "enrolment ids", "t.txt", False)
     assert match_ids(wanted, ["x"], "enrolment ids", "t.txt", True).tolist() == [-1, -1, -1, -1, 0]

@@ -9,12 +9,14 @@ from jointplda.data.tables import EmbeddingTable, no_duplicates
 from jointplda.errors import InputError
 from jointplda.formats.hdf5 import write_arrays
 from jointplda.formats.kaldi import write_archive
+from jointplda.formats.names import plain
 from jointplda.formats.npy import write_npy, write_npz
 from jointplda.formats.parquet import write_parquet
 from jointplda.formats.text import PathLikeStr, text_file
 from jointplda.settings import check_choice
 
 KINDS = ("npz", "npy", "hdf5", "parquet", "kaldi")
+_OWN_NAMES = ("id", "ids", "embedding", "embeddings")
 _BY_NAME = {
     ".npz": "npz",
     ".npy": "npy",
@@ -45,9 +47,9 @@ def write_embeddings(table: EmbeddingTable, path: PathLikeStr, kind: str | None 
     kind = check_choice("kind", kind or _BY_NAME[suffix], KINDS)
     _refuse_unequal(table, path)
     no_duplicates(table.ids, "ids", str(path))
-    taken = {"ids", "embeddings"} & set(table.columns) if kind != "npy" else {"id"} & set(table.columns)
-    if taken:
-        raise InputError(f"{path}: a label column may not be named {sorted(taken)[0]!r}; rename it.")
+    taken = [name for name in table.columns if plain(name) in _OWN_NAMES]
+    if taken and kind != "kaldi":
+        raise InputError(f"{path}: a label column may not be named {taken[0]!r}; rename it.")
     if kind == "kaldi":
         write_archive(table, path)
     elif kind == "parquet":

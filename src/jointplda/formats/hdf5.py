@@ -26,8 +26,8 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     h5py = _h5py(path)
     arrays: dict[str, NDArray[Any]] = {}
 
-    def keep(name: str, item: Any) -> None:
-        if isinstance(item, h5py.Dataset):
+    def keep(name: str | bytes, item: Any) -> None:
+        if isinstance(item, h5py.Dataset) and isinstance(name, str):
             text = h5py.check_string_dtype(item.dtype)
             arrays[name] = np.asarray(item.asstr("utf-8")[...] if text else item[...])
             if text:
@@ -38,20 +38,20 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
             stored.visititems(keep)
     except UnicodeDecodeError as error:
         raise FileError(f"{path}: texts should be UTF-8 ({error}).") from None
-    except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:
+    except (ArithmeticError, LookupError, MemoryError, OSError, RuntimeError, TypeError, ValueError) as error:
         raise FileError(f"{path}: a damaged HDF5 file ({error}).") from None
     return arrays
 
 
 def write_arrays(path: PathLikeStr, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write datasets; texts as UTF-8 of varying length."""
+    """Write datasets; texts as UTF-8 of fixed length, which every dialect reads."""
     h5py = _h5py(path)
     with target_file(path) as name, h5py.File(name, "w") as stored:
         for key, values in arrays.items():
             if values.dtype.kind == "U":
-                stored.create_dataset(key, data=values.astype(object), dtype=h5py.string_dtype("utf-8"))
-            else:
-                stored.create_dataset(key, data=values, compression="gzip" if values.ndim == 2 else None)
+                texts = np.char.encode(values, "utf-8")
+                values = texts.astype(h5py.string_dtype("utf-8", max(1, texts.dtype.itemsize)))
+            stored.create_dataset(key, data=values, compression="gzip" if values.ndim == 2 else None)
 
 
 def _h5py(path: PathLikeStr) -> Any:

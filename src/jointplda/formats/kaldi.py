@@ -7,6 +7,7 @@ code, are refused, and a record that ends too early is an error.
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -32,8 +33,11 @@ def read_binary(stream: BinaryIO, where: str) -> NDArray[Any]:
         raise FileError(f"{where}: expected a vector (FV, DV) or matrix (FM, DM), got {token!r}.")
     kind = np.dtype(_TYPES[token[:2]])
     shape = tuple(_size(stream, where) for _ in range(1 if token[1:2] == b"V" else 2))
-    wanted = int(np.prod(shape)) * kind.itemsize
-    data = stream.read(wanted)
+    wanted = math.prod(shape) * kind.itemsize
+    try:
+        data = stream.read(wanted)
+    except (MemoryError, OverflowError):
+        raise FileError(f"{where}: damaged: the shape {shape} is too large to be true.") from None
     if len(data) != wanted:
         raise FileError(f"{where}: the file ends too early ({len(data)} of {wanted} bytes); it may be truncated.")
     return np.frombuffer(data, kind).reshape(shape).astype(kind.newbyteorder("="))

@@ -56,9 +56,10 @@ class Gathered:
         self.index: dict[Field, int] = {}
         self.codes = array("q")
 
-    def add(self, field: Field) -> None:
-        """Append one field."""
-        self.codes.append(self.index.setdefault(field, len(self.index)))
+    def add(self, fields: Iterable[Field]) -> None:
+        """Append fields."""
+        index = self.index
+        self.codes.extend([index.setdefault(field, len(index)) for field in fields])
 
     def indexes(self) -> Index:
         """Index of each row's field among the distinct ones, shape (n,)."""
@@ -84,9 +85,9 @@ class Measured:
     def __init__(self) -> None:
         self.numbers = array("d")
 
-    def add(self, field: Field) -> None:
-        """Append one number."""
-        self.numbers.append(float(field))
+    def add(self, fields: Iterable[Field]) -> None:
+        """Append numbers."""
+        self.numbers.extend([float(field) for field in fields])
 
     def values(self) -> NDArray[np.float64]:
         """All of them, shape (n,)."""
@@ -151,10 +152,10 @@ def match_ids(
     missing = np.flatnonzero(found < 0)
     if not len(missing) or (allow_missing and len(missing) < len(found)):
         return found
-    shown = ", ".join(repr(str(wanted[i])) for i in missing[:3]) + (", ..." if len(missing) > 3 else "")
+    shown = ", ".join(repr(str(wanted[i])) for i in missing[:3]) + (", ..." if len(missing) > 3 else ".")
     advice = (
         f"The embeddings have ids like {str(available[0])!r}: check that both name the same samples."
         if len(missing) == len(found) and len(available)
         else "Use --allow-missing to leave their trials out."
     )
-    raise InputError(f"{where}: {len(missing)} of {len(found)} {what} are not in the embeddings: {shown}. {advice}")
+    raise InputError(f"{where}: {len(missing)} of {len(found)} {what} are not in the embeddings: {shown} {advice}")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,23 @@ from jointplda.formats.text import PathLikeStr, target_file
 
 NPY_MAGIC = b"\x93NUMPY"
 NPZ_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
+# What NumPy and zipfile raise on damaged headers, members and sizes.
+_DAMAGE = (
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    NotImplementedError,
+    OSError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+    tokenize.TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 
 def read_npy(path: Path) -> NDArray[Any]:
@@ -23,7 +41,7 @@ def read_npy(path: Path) -> NDArray[Any]:
     try:
         with open(path, "rb") as stream:
             return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
-    except (ValueError, OSError, EOFError, MemoryError, SyntaxError) as error:
+    except _DAMAGE as error:
         raise FileError(f"{path}: {_why(error)}") from None
 
 
@@ -32,12 +50,12 @@ def read_npz(path: Path) -> dict[str, NDArray[Any]]:
     arrays = {}
     name = ""
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as stored:
             for name in stored.files:
                 array = stored[name]
                 if isinstance(array, np.ndarray):
                     arrays[name] = array
-    except (ValueError, OSError, EOFError, KeyError, MemoryError, SyntaxError, zipfile.BadZipFile, zlib.error) as error:
+    except _DAMAGE as error:
         raise FileError(f"{path}: {_why(error, name)}") from None
     return arrays
 
@@ -50,8 +68,10 @@ def write_npy(path: PathLikeStr, array: NDArray[Any]) -> None:
 
 def write_npz(path: PathLikeStr, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write arrays by name."""
-    with target_file(path) as name, open(name, "wb") as stream:
-        np.savez(stream, allow_pickle=False, **arrays)
+    with target_file(path) as name, zipfile.ZipFile(name, "w") as packed:
+        for key, array in arrays.items():
+            with packed.open(f"{key}.npy", "w", force_zip64=True) as stream:
+                np.lib.format.write_array(cast(BinaryIO, stream), np.asanyarray(array), allow_pickle=False)
 
 
 def _why(error: Exception, name: str = "") -> str:

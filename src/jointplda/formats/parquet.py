@@ -43,7 +43,11 @@ def _array(arrow: Any, column: Any, name: str, path: Path) -> NDArray[Any]:
         return _matrix(column, name, path)
     if types.is_nested(column.type):
         raise FileError(f"{path}: the column {name!r} should hold text, numbers or lists, got {column.type}.")
-    return as_text(np.array(column.to_pylist(), dtype=object), f"the column {name!r}", path)
+    try:
+        values = np.array(column.to_pylist(), dtype=object)
+    except (UnicodeDecodeError, OverflowError) as error:
+        raise FileError(f"{path}: the column {name!r} should hold UTF-8 text or numbers ({error}).") from None
+    return as_text(values, f"the column {name!r}", path)
 
 
 def _matrix(column: Any, name: str, path: Path) -> NDArray[Any]:

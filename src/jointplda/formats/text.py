@@ -80,19 +80,25 @@ def opened(path: PathLikeStr) -> Iterator[BinaryIO]:
 
 def lines(path: PathLikeStr) -> Iterator[tuple[int, bytes]]:
     """Lines that hold something, without their ends, each with its number from 1."""
-    number, seen = 0, False
+    seen = False
     with opened(path) as stream:
-        for raw in stream:
-            raw = raw.rstrip(b"\r\n")
-            for line in raw.split(b"\r") if b"\r" in raw else (raw,):
-                number += 1
-                if number == 1:
-                    line = _start_of_text(line, Path(path))
-                if line and not line.isspace():
-                    seen = True
-                    yield number, line
+        for number, line in enumerate(_pieces(stream), 1):
+            if number == 1:
+                line = _start_of_text(line, Path(path))
+            if line and not line.isspace():
+                seen = True
+                yield number, line
     if not seen:
         raise FileError(f"{path}: the file holds nothing but blank lines.")
+
+
+def _pieces(stream: BinaryIO) -> Iterator[bytes]:
+    for raw in stream:
+        line = raw.rstrip(b"\r\n")
+        if b"\r" in line:
+            yield from line.split(b"\r")
+        else:
+            yield line
 
 
 def _start_of_text(line: bytes, path: Path) -> bytes:
