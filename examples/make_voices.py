@@ -36,16 +36,17 @@ Sound = NDArray[np.float32]
 SEED = 2024
 RATE = 16_000
 TRAIN_SHARE = 0.7  # of the variants: voices of one variant are all in the same split
-TWO_TRANSMISSIONS, TWO_LANGUAGES = 0.15, 0.5  # shares of the training voices
+TWO_TRANSMISSIONS, TWO_LANGUAGES = 0.2, 0.5  # shares of the training voices
 TRAIN_CLIPS = 12  # per training voice
 TEST_LANGUAGES = 4  # per test voice, each in every transmission
 PITCHES = {"low": (15.0, 40.0), "high": (60.0, 90.0)}  # the two voices made of each variant
 SPEEDS = (130.0, 190.0)  # words per minute
-PITCH_JITTER, SPEED_JITTER = 2.0, 6.0  # from clip to clip, at most
+PITCH_JITTER, SPEED_JITTER = 6.0, 20.0  # from clip to clip, at most
+SECONDS = 2.0  # of each clip, cut anywhere from what is read
 
 VARIANTS = """Alex Alicia Andrea Andy Annie AnxiousAndy Demonic Denis Diogo Gene Gene2 Henrique Hugo Jacky Lee Marco
 Mario Michael Mike Nguyen RicishayMax RicishayMax2 RicishayMax3 Storm Tweaky UniRobot adam anika anikaRobot announcer
-antonio aunty belinda benjamin boris caleb croak david ed edward edward2 f1 f2 f3 f4 f5 fast grandma grandpa gustave
+antonio aunty belinda benjamin boris croak david ed edward edward2 f1 f2 f3 f4 f5 fast grandma grandpa gustave
 iven iven2 iven3 iven4 john kaukovalta klatt klatt2 klatt3 klatt4 klatt5 klatt6 linda m1 m2 m3 m4 m5 m6 m7 m8 marcelo
 max michel miguel norbert pablo paul pedro quincy rob robert robosoft robosoft2 robosoft3 robosoft4 robosoft5 robosoft6
 robosoft7 robosoft8 sandro shelby steph steph2 steph3 travis victor zac"""
@@ -94,8 +95,9 @@ CODECS = {
     "mp3": ("-ar 8000 -c:a libmp3lame -b:a 8k -f mp3", "-f mp3"),
 }
 TRANSMISSIONS = ("clean", *CODECS, "room", "noise")
-REVERBERATION, DIRECT = 0.8, 0.5  # of the room: seconds to lose 60 dB, and share of the energy that comes directly
-NOISE_DB = 8.0  # speech over pink noise
+REVERBERATION = (0.4, 1.0)  # of a room: seconds to lose 60 dB
+DIRECT = 0.4  # share of the energy in a room that comes without echo
+NOISE_DB = (3.0, 15.0)  # speech over pink noise
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,7 @@ class Clip:
 
     def file(self, folder: Path, suffix: str) -> Path:
         """Where the clip, or its embedding, is kept: another name as soon as anything about it is changed."""
-        settings = repr((SEED, astuple(self), CODECS.get(self.transmission), REVERBERATION, DIRECT, NOISE_DB))
+        settings = repr((SEED, astuple(self), SECONDS, CODECS.get(self.transmission), REVERBERATION, DIRECT, NOISE_DB))
         return folder / f"{hashlib.sha256(settings.encode()).hexdigest()[:24]}{suffix}"
 
     def rng(self) -> np.random.Generator:
@@ -181,7 +183,7 @@ RAW = f"-f f32le -ar {RATE} -ac 1"
 
 
 def speak(clip: Clip) -> Sound:
-    """Let espeak-ng read the clip's text, and cut the pauses."""
+    """Let espeak-ng read the clip's text, leave out the pauses, and cut a piece from it."""
     voice = f"{clip.language}+{clip.variant}"
     command = ["espeak-ng", "-v", voice, "-p", str(clip.pitch), "-s", str(clip.speed), "--stdout", clip.text]
     wave = subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout
@@ -189,7 +191,9 @@ def speak(clip: Clip) -> Sound:
     frames = sound[: len(sound) // 320 * 320].reshape(-1, 320)
     power = np.mean(frames**2, axis=1)
     loud = np.convolve(power > 1e-4 * power.max(), np.ones(5), mode="same") > 0
-    return levelled(frames[loud].ravel())
+    sound = frames[loud].ravel()
+    start = clip.rng().integers(max(1, len(sound) - int(SECONDS * RATE)))
+    return levelled(sound[start : start + int(SECONDS * RATE)])
 
 
 def levelled(sound: Sound) -> Sound:
@@ -203,26 +207,29 @@ def transmit(sound: Sound, clip: Clip) -> Sound:
         sent, received = CODECS[clip.transmission]
         sound = np.frombuffer(ffmpeg(ffmpeg(sound.tobytes(), RAW, sent), received, RAW), np.float32)
     elif clip.transmission == "room":
-        sound = in_room(sound)
+        sound = in_room(sound, clip.rng())
     elif clip.transmission == "noise":
-        sound = sound + np.float32(10 ** (-NOISE_DB / 20)) * pink_noise(len(sound), clip.rng())
+        sound = in_noise(sound, clip.rng())
     return levelled(sound)
 
 
-def in_room(sound: Sound) -> Sound:
-    """Reverberation: the direct sound, and noise that decays exponentially. One room for all clips."""
-    times = np.arange(int(REVERBERATION * RATE)) / RATE
-    echo = np.random.default_rng(SEED).normal(size=len(times)) * 10 ** (-3 * times / REVERBERATION)
+def in_room(sound: Sound, rng: np.random.Generator) -> Sound:
+    """Reverberation: the direct sound, and noise that decays exponentially. Another room for every clip."""
+    seconds = rng.uniform(*REVERBERATION)
+    times = np.arange(int(seconds * RATE)) / RATE
+    echo = rng.normal(size=len(times)) * 10 ** (-3 * times / seconds)
     response = np.sqrt(1 - DIRECT) * echo / np.linalg.norm(echo)
     response[0] += np.sqrt(DIRECT)
     size = len(sound) + len(response)
     return np.fft.irfft(np.fft.rfft(sound, size) * np.fft.rfft(response, size), size).astype(np.float32)
 
 
-def pink_noise(n: int, rng: np.random.Generator) -> Sound:
-    """Noise with equal power in every octave, at the loudness of ``levelled``."""
-    spectrum = np.fft.rfft(rng.normal(size=n))
-    return levelled(np.fft.irfft(spectrum / np.sqrt(np.arange(len(spectrum)) + 1.0), n).astype(np.float32))
+def in_noise(sound: Sound, rng: np.random.Generator) -> Sound:
+    """Pink noise, of equal power in every octave, added to a levelled sound."""
+    level = np.float32(10 ** (-rng.uniform(*NOISE_DB) / 20))
+    spectrum = np.fft.rfft(rng.normal(size=len(sound)))
+    noise = np.fft.irfft(spectrum / np.sqrt(np.arange(len(spectrum)) + 1.0), len(sound))
+    return sound + level * levelled(noise.astype(np.float32))
 
 
 def make_clip(clip: Clip, folder: Path) -> None:
