@@ -35,6 +35,7 @@ Sound = NDArray[np.float32]
 
 SEED = 2024
 RATE = 16_000
+RAW = f"-f f32le -ar {RATE} -ac 1"  # how sounds go into ffmpeg, and come out
 TRAIN_SHARE = 0.7  # of the variants: voices of one variant are all in the same split
 TWO_TRANSMISSIONS, TWO_LANGUAGES = 0.2, 0.5  # shares of the training voices
 TRAIN_CLIPS = 12  # per training voice
@@ -119,9 +120,9 @@ class Clip:
         settings = repr((SEED, astuple(self), SECONDS, CODECS.get(self.transmission), REVERBERATION, DIRECT, NOISE_DB))
         return folder / f"{hashlib.sha256(settings.encode()).hexdigest()[:24]}{suffix}"
 
-    def rng(self) -> np.random.Generator:
-        """Draws of this clip's own, whatever else is made."""
-        return np.random.default_rng([SEED, *hashlib.sha256(self.name.encode()).digest()])
+    def rng(self, what: str = "") -> np.random.Generator:
+        """Draws of this clip's own for one purpose, whatever else is drawn."""
+        return np.random.default_rng([SEED, *hashlib.sha256((self.name + what).encode()).digest()])
 
 
 def sentences(language: str) -> list[str]:
@@ -149,12 +150,12 @@ def design() -> list[Clip]:
             for number, (language, transmission) in enumerate(cells):
                 voice = f"{variant}-{kind}"
                 name = f"{voice}-{number:02d}-{language}-{transmission}"
-                now = [
-                    round(base + rng.uniform(-1, 1) * jitter)
-                    for base, jitter in ((pitch, PITCH_JITTER), (speed, SPEED_JITTER))
-                ]
+                clip_pitch = round(pitch + PITCH_JITTER * rng.uniform(-1, 1))
+                clip_speed = round(speed + SPEED_JITTER * rng.uniform(-1, 1))
                 text = " ".join(next(texts[language]))
-                clips.append(Clip(name, voice, language, transmission, split, str(variant), now[0], now[1], text))
+                clips.append(
+                    Clip(name, voice, language, transmission, split, str(variant), clip_pitch, clip_speed, text)
+                )
     return sorted(clips, key=lambda clip: (clip.split != "train", clip.name))
 
 
@@ -177,9 +178,6 @@ def ffmpeg(given: bytes, source: str, result: str) -> bytes:
     """Pass audio through ffmpeg; both sides described by its options."""
     command = ["ffmpeg", "-v", "error", *source.split(), "-i", "pipe:0", "-bitexact", *result.split(), "pipe:1"]
     return subprocess.run(command, input=given, stdout=subprocess.PIPE, check=True).stdout
-
-
-RAW = f"-f f32le -ar {RATE} -ac 1"
 
 
 def speak(clip: Clip) -> Sound:
@@ -207,9 +205,9 @@ def transmit(sound: Sound, clip: Clip) -> Sound:
         sent, received = CODECS[clip.transmission]
         sound = np.frombuffer(ffmpeg(ffmpeg(sound.tobytes(), RAW, sent), received, RAW), np.float32)
     elif clip.transmission == "room":
-        sound = in_room(sound, clip.rng())
+        sound = in_room(sound, clip.rng("room"))
     elif clip.transmission == "noise":
-        sound = in_noise(sound, clip.rng())
+        sound = in_noise(sound, clip.rng("noise"))
     return levelled(sound)
 
 
@@ -300,15 +298,10 @@ def main() -> None:
         progress(pool.map(lambda clip: make_clip(clip, given.work), clips), len(clips), "clips")
     encoder = load_encoder()
     embeddings = progress((make_embedding(clip, given.work, encoder) for clip in clips), len(clips), "embeddings")
-    columns = {
-        "ids": "name",
-        "voice": "voice",
-        "language": "language",
-        "transmission": "transmission",
-        "split": "split",
-    }
-    arrays = {name: np.array([getattr(clip, field) for clip in clips]) for name, field in columns.items()}
-    write_archive(given.output, {"embeddings": np.array(embeddings, dtype=np.float16), **arrays})
+    columns = ("name", "voice", "language", "transmission", "split")
+    labels = {column: np.array([getattr(clip, column) for clip in clips]) for column in columns}
+    labels = {"ids": labels.pop("name"), **labels}
+    write_archive(given.output, {"embeddings": np.array(embeddings, dtype=np.float16), **labels})
     print(f"{given.output}: {len(clips)} samples, sha256 {hashlib.sha256(given.output.read_bytes()).hexdigest()}")
 
 
