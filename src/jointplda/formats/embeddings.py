@@ -69,7 +69,7 @@ def read_embeddings(
         if head(target).startswith(NPY_MAGIC):
             raise InputError(
                 f"{target}: a matrix without ids; give a table of labels with one row for each of its {len(table.X)} "
-                "rows, in order (labels)."
+                "rows, in order (--labels)."
             )
         table = EmbeddingTable(_row_numbers(len(table.X)), table.X, table.columns)
     return _checked(table, target)
@@ -109,7 +109,7 @@ def _from_kaldi_text(path: Path) -> EmbeddingTable:
     if len(fields) != 2 or (suffix_of(path) != ".scp" and ".ark" not in fields[1]):
         raise FileError(
             f"{path}: expected embeddings (npz, npy, HDF5, Parquet, Kaldi scp or ark), got text that starts with "
-            f"{decoded(line, path, number)[:60]!r}. Tables of labels go beside the embeddings (labels)."
+            f"{decoded(line, path, number)[:60]!r}. Give tables of labels as --labels."
         )
     return read_scp(path)
 

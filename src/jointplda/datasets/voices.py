@@ -1,0 +1,81 @@
+"""Synthetic voices, heard in eight languages and through eight transmissions; see ``voices.md`` beside this file."""
+
+from dataclasses import dataclass, fields
+from importlib.resources import files
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Voices:
+    """Embeddings of voices, and what is known of each sample.
+
+    Attributes
+    ----------
+    X : (n, 256) float32
+        Speaker embeddings: non-negative, of unit length.
+    ids : (n,) str
+        A name for every sample.
+    voice : (n,) str
+        Who speaks: the label to train on.
+    language : (n,) str
+        Two-letter code of the language spoken.
+    transmission : (n,) str
+        What the sound went through: clean, telephone, gsm, codec2, opus, mp3, room or noise.
+    split : (n,) str
+        "train" or "test". No voice is in both.
+    """
+
+    X: NDArray[np.float32]
+    ids: NDArray[np.str_]
+    voice: NDArray[np.str_]
+    language: NDArray[np.str_]
+    transmission: NDArray[np.str_]
+    split: NDArray[np.str_]
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def __repr__(self) -> str:
+        return f"<Voices: {len(self)} samples of {len(np.unique(self.voice))} voices>"
+
+    def train(self) -> Self:
+        """The samples to train on: every voice in one transmission, or two."""
+        return self._where(self.split == "train")
+
+    def test(self) -> Self:
+        """The samples to test with: other voices, each in every transmission."""
+        return self._where(self.split == "test")
+
+    def _where(self, rows: NDArray[np.bool_]) -> Self:
+        return type(self)(*(getattr(self, field.name)[rows] for field in fields(self)))
+
+
+def load_voices() -> Voices:
+    """Load the bundled embeddings of synthetic voices.
+
+    Training voices are heard in one transmission each, some in two; test voices in all eight. PLDA trained on
+    them takes part of the transmission for the voice; Joint PLDA, told the transmissions, does not.
+
+    Returns
+    -------
+    Voices
+        All samples, those to train on first.
+
+    Examples
+    --------
+    >>> from jointplda.datasets import load_voices
+    >>> voices = load_voices()
+    >>> train, test = voices.train(), voices.test()
+    >>> train, test
+    (<Voices: 1632 samples of 136 voices>, <Voices: 1856 samples of 58 voices>)
+    >>> train.X.shape, train.X.dtype
+    ((1632, 256), dtype('float32'))
+    """
+    source = files("jointplda.datasets") / "voices.npz"
+    with source.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
+        X = stored["embeddings"].astype(np.float32)
+        X /= np.linalg.norm(X, axis=1, keepdims=True)
+        return Voices(X, *(stored[name] for name in ("ids", "voice", "language", "transmission", "split")))
