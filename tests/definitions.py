@@ -18,6 +18,11 @@ def rates(scores, target, weights=None):
     return points
 
 
+def rates_at(scores, target, threshold):
+    scores, target = np.asarray(scores, float), np.asarray(target, bool)
+    return np.mean(scores[target] < threshold), np.mean(scores[~target] >= threshold)
+
+
 def eer(scores, target, weights=None):
     """Least P_miss = P_fa reached on a line between any two ROC points."""
     best = 1.0

@@ -9,10 +9,10 @@ import warnings
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from files_on_disk import api_model, make_world, trial_lines, trials_among, write_kaldi, write_tables
 from numpy.testing import assert_allclose
 
-from jointplda import metrics
+from files_on_disk import api_model, make_world, trial_lines, trials_among, write_kaldi, write_tables
+from jointplda import PLDA, Pipeline, metrics
 from jointplda.calibration import fit_affine
 from jointplda.commands import main
 from jointplda.commands.app import COMMANDS, app
@@ -291,8 +291,7 @@ def test_one_clear_error(arguments, code, message, files, tmp_path, monkeypatch)
     assert sorted(os.listdir(folder)) == before
 
 
-def test_keys_that_do_not_fit(files, tmp_path):
-    folder, _, test, *_ = files
+def test_keys_that_do_not_fit(tmp_path):
     (tmp_path / "s").write_text("a b 1.0\nc d -1.0\na d inf\nc b -inf\n")
     (tmp_path / "one").write_text("a b target\nc d target\na d target\nc b target\n")
     assert "no non-targets" in run("evaluate", tmp_path / "s", "--key", tmp_path / "one", code=1).stderr
@@ -303,20 +302,23 @@ def test_keys_that_do_not_fit(files, tmp_path):
     assert kept["parts"]["pooled"]["targets"] == 2
     assert kept["parts"]["pooled"]["Cllr"] == "inf"
     (tmp_path / "foreign").write_text("p q target\nr s nontarget\n")
-    assert "no trial of the key has a score" in run("evaluate", tmp_path / "s", "--key", tmp_path / "foreign", code=1).stderr
+    assert (
+        "no trial of the key has a score"
+        in run("evaluate", tmp_path / "s", "--key", tmp_path / "foreign", code=1).stderr
+    )
     (tmp_path / "nan").write_text("a b nan\n")
     assert "line 1" in run("evaluate", tmp_path / "nan", "--key", tmp_path / "more", code=1).stderr
 
 
 def test_convert(files, tmp_path):
-    folder, _, test, *_ = files
+    folder, *_ = files
     run("convert", "embeddings", folder / "kaldi-test", tmp_path / "e.npz")
     run("convert", "embeddings", tmp_path / "e.npz", tmp_path / "e.h5")
     run("convert", "embeddings", tmp_path / "e.h5", tmp_path / "e.parquet")
     run("convert", "trials", folder / "trials", tmp_path / "t.h5", "--to", "bosaris")
     run("convert", "trials", tmp_path / "t.h5", tmp_path / "t.tsv", "--to", "nist")
-    run("score", folder / "api.safetensors", "--enroll", tmp_path / "e.parquet", "--trials", tmp_path / "t.tsv", "--out",
-        tmp_path / "one")  # fmt: skip
+    run("score", folder / "api.safetensors", "--enroll", tmp_path / "e.parquet", "--trials", tmp_path / "t.tsv",
+        "--out", tmp_path / "one")  # fmt: skip
     run("score", folder / "api.safetensors", *score_arguments(folder, "kaldi"), "--trials", folder / "trials", "--out",
         tmp_path / "two")  # fmt: skip
     one, two = read_scores(tmp_path / "one"), read_scores(tmp_path / "two")
@@ -324,20 +326,16 @@ def test_convert(files, tmp_path):
 
 
 def test_foreign_models(files, tmp_path):
-    folder, train, test, _, _ = files
+    folder, _, test, *_ = files
     run("train", *train_arguments(folder, "tsv")[:-2], "--center", "--max-iter", 20, "--out", tmp_path / "m")
     run("convert", "model", tmp_path / "m", tmp_path / "plda", "--to", "kaldi")
     run("convert", "model", tmp_path / "plda", tmp_path / "plda.npz")
     run("convert", "model", tmp_path / "plda.npz", tmp_path / "back.safetensors")
     base = [*score_arguments(folder, "tsv"), "--all"]
     run("score", tmp_path / "back.safetensors", *base, "--out", tmp_path / "b.npy")
-    from jointplda import Pipeline
-
     pipe = Pipeline.load(tmp_path / "m")
-    centred = test.X - pipe[0].offset_ if hasattr(pipe[0], "offset_") else pipe[0].transform(test.X)
+    centred = pipe[0].transform(test.X)
     expected = pipe[-1].score_matrix(centred, centred)
-    from jointplda import PLDA
-
     back = PLDA.load(tmp_path / "back.safetensors").score_matrix(centred, centred)
     assert_allclose(back, expected, rtol=1e-5, atol=1e-5)
     assert "channel loading U" in run("convert", "model", folder / "api.safetensors", tmp_path / "k", code=1).stderr

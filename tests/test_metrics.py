@@ -144,6 +144,19 @@ def test_roc_steps_over_ties():
     assert_allclose(np.stack((p_miss, p_fa), axis=1), definitions.rates(scores, target), **TIGHT)
 
 
+@pytest.mark.parametrize("kind", ["plain", "ties", "infinite", "one value"])
+def test_rates_for_drawing_are_on_the_roc(kind):
+    scores, target = trials(3, n=3000, kind=kind)
+    whole = {t: (m, f) for t, m, f in zip(*metrics.roc(scores, target))}
+    thresholds, p_miss, p_fa = metrics.roc_at(scores, target)
+    assert (p_miss[0], p_fa[0], p_miss[-1], p_fa[-1]) == (0.0, 1.0, 1.0, 0.0)
+    for t, m, f in zip(thresholds[:-1], p_miss[:-1], p_fa[:-1]):
+        assert_allclose((m, f), definitions.rates_at(scores, target, t), **TIGHT)
+    assert len(thresholds) <= len(whole) + 1
+    if kind == "plain":
+        assert len(thresholds) < 1500
+
+
 def test_agrees_with_llreval():
     peer = pytest.importorskip("llreval.quick_eval", reason="llreval is in the dev extra")
     for seed in range(3):

@@ -18,6 +18,8 @@ from jointplda.preprocessing import LDA, PCA, Center, LengthNorm
 
 Labels = NDArray[Any]
 
+_AT_ONCE = 2048
+
 
 @dataclass(frozen=True)
 class TrainingSet:
@@ -194,9 +196,9 @@ def _cosine(name: str, train: TrainingSet, test: TestSet, recipe: Recipe, report
     center = Center().fit(train.X)
     sides = [LengthNorm().fit_transform(center.transform(X)) for X in (test.enrol, test.test)]
     scores = np.empty(len(test.pairs))
-    for start in range(0, len(scores), 1 << 16):
-        rows = test.pairs[start : start + (1 << 16)]
-        scores[start : start + (1 << 16)] = np.einsum("ij,ij->i", sides[0][rows[:, 0]], sides[1][rows[:, 1]])
+    for start in range(0, len(scores), _AT_ONCE):
+        rows = test.pairs[start : start + _AT_ONCE]
+        scores[start : start + _AT_ONCE] = np.einsum("ij,ij->i", sides[0][rows[:, 0]], sides[1][rows[:, 1]])
     return Scored(name, "cosine of centred embeddings; not a log-likelihood ratio", scores, is_llr=False)
 
 

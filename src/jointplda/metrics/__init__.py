@@ -11,7 +11,7 @@ from jointplda.metrics.measures import (
     min_cllr,
     min_dcf,
 )
-from jointplda.metrics.parts import CELL_PARTS, cell_parts, roc
+from jointplda.metrics.parts import CELL_PARTS, cell_parts, roc, roc_at
 from jointplda.metrics.resampling import Bootstrap, bootstrap
 from jointplda.metrics.rocch import Hull, hull
 
@@ -32,4 +32,5 @@ __all__ = [
     "min_cllr",
     "min_dcf",
     "roc",
+    "roc_at",
 ]

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jointplda.errors import InputError
-from jointplda.metrics.trials import Floats, Mask, as_mask, as_trials
+from jointplda.metrics.trials import Floats, Mask, as_mask, as_trials, spread_ranks
 
 CELL_PARTS = ("same / same", "cross / same", "same / cross", "cross / cross")
 """Channel of targets / channel of non-targets: whether both sides of a trial share it."""
@@ -33,6 +33,27 @@ def cell_parts(target: ArrayLike, same_channel: ArrayLike) -> dict[str, Mask]:
     return {
         name: np.where(is_target, wanted[name.split(" / ")[0]], wanted[name.split(" / ")[1]]) for name in CELL_PARTS
     }
+
+
+def roc_at(scores: ArrayLike, target: ArrayLike, ratio: float = 1.02) -> tuple[Floats, Floats, Floats]:
+    """Rates at some thresholds, for drawing: ranks of targets and of non-targets that grow by ``ratio`` from the ends.
+
+    Returns
+    -------
+    thresholds, p_miss, p_fa : ndarray, shape (k,)
+        As ``roc`` has them, at fewer places; the first accepts all and the last rejects all.
+    """
+    values, mask = as_trials(scores, target)
+    targets, nontargets = np.sort(values[mask]), np.sort(values[~mask])
+    chosen = [each[spread_ranks(len(each), ratio, ratio)] for each in (targets, nontargets)]
+    thresholds = np.append(np.unique(np.concatenate(chosen)), np.inf)
+    p_miss = np.searchsorted(targets, thresholds) / len(targets)
+    p_fa = 1.0 - np.searchsorted(nontargets, thresholds) / len(nontargets)
+    if thresholds[-2] == np.inf:
+        thresholds, p_miss, p_fa = thresholds[:-1], p_miss[:-1], p_fa[:-1]
+        return np.append(thresholds, np.inf), np.append(p_miss, 1.0), np.append(p_fa, 0.0)
+    p_miss[-1], p_fa[-1] = 1.0, 0.0
+    return thresholds, p_miss, p_fa
 
 
 def roc(scores: ArrayLike, target: ArrayLike) -> tuple[Floats, Floats, Floats]:

@@ -15,11 +15,10 @@ from scipy.special import ndtr, ndtri
 
 from jointplda.data.labels import encode
 from jointplda.errors import InputError
-from jointplda.metrics.measures import PRIORS, Measures, bayes_threshold, hull_eer, hull_min_cllr, hull_min_dcf
+from jointplda.metrics.measures import PRIORS, Measures, bayes_threshold, hull_eer, hull_min_cllr
 from jointplda.metrics.rocch import pool
-from jointplda.metrics.trials import Floats, Mask, as_trials
+from jointplda.metrics.trials import Codes, Floats, Mask, as_trials, spread_ranks
 
-Codes = NDArray[np.int64]
 Priors = Sequence[float]
 
 EXACT_BINS = 4096
@@ -148,8 +147,21 @@ def _measure_draws(
 ) -> list[dict[str, float]]:
     """Measures of draws from speakers' weights (speakers, draws)."""
     (targets, target_cost), (nontargets, nontarget_cost) = (each.draw(weights) for each in classes)
-    linear = _linear_figures(targets, nontargets, target_cost, nontarget_cost, accepted, priors) if is_llr else None
-    return [_figures(targets[:, i], nontargets[:, i], i, linear, priors) for i in range(weights.shape[1])]
+    rates = _Rates.of(targets, nontargets)
+    direct = {prior: rates.min_dcf(prior) for prior in priors}
+    actual = {prior: rates.act_dcf(prior, bound) for prior, bound in zip(priors, accepted, strict=True)}
+    cllr = rates.cllr(target_cost, nontarget_cost)
+    found: list[dict[str, float]] = []
+    for i in range(weights.shape[1]):
+        if not targets[:, i].any() or not nontargets[:, i].any():
+            found.append({})
+            continue
+        outline = pool(targets[:, i], nontargets[:, i])
+        least = {prior: float(values[i]) for prior, values in direct.items()}
+        act = {prior: float(values[i]) for prior, values in actual.items()} if is_llr else {}
+        cost = float(cllr[i]) if is_llr else float("nan")
+        found.append(Measures(hull_eer(outline), cost, hull_min_cllr(outline), least, act).named())
+    return found
 
 
 @dataclass(frozen=True)
@@ -186,39 +198,34 @@ class _Class:
 
 
 @dataclass(frozen=True)
-class _Linear:
-    """Measures that are ratios of sums of weights, of all draws at once: Cllr, shape (draws,), and actual costs."""
+class _Rates:
+    """Error rates of all draws at the lower edge of every bin and above the last, each (bins + 1, draws)."""
 
-    cllr: Floats
-    act_dcf: dict[float, Floats]
+    p_miss: Floats
+    p_fa: Floats
+    targets: Floats
+    nontargets: Floats
 
+    @classmethod
+    def of(cls, targets: Floats, nontargets: Floats) -> "_Rates":
+        """Rates from weighted counts by bin (bins, draws); NaN where a class is not there."""
+        below, rejected = (np.vstack((np.zeros(c.shape[1]), np.cumsum(c, axis=0))) for c in (targets, nontargets))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return cls(below / below[-1], 1.0 - rejected / rejected[-1], below[-1], rejected[-1])
 
-def _linear_figures(
-    targets: Floats, nontargets: Floats, target_cost: Floats, nontarget_cost: Floats, accepted: Codes, priors: Priors
-) -> _Linear:
-    """Cllr from weighted costs, actual detection costs from weighted counts beyond the thresholds' bins."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        below, above = np.cumsum(targets, axis=0), np.cumsum(nontargets[::-1], axis=0)[::-1]
-        cllr = (target_cost / below[-1] + nontarget_cost / above[0]) / (2 * np.log(2))
-        cllr[cllr > _INFINITE / 1e10] = np.inf
-        act_dcf = {}
-        for prior, bound in zip(priors, accepted, strict=True):
-            p_miss, p_fa = below[bound - 1] / below[-1], above[bound] / above[0]
-            act_dcf[prior] = (prior * p_miss + (1 - prior) * p_fa) / min(prior, 1 - prior)
-    return _Linear(cllr, act_dcf)
+    def min_dcf(self, prior: float) -> Floats:
+        """Least normalised cost of every draw."""
+        return np.asarray(np.min(prior * self.p_miss + (1 - prior) * self.p_fa, axis=0) / min(prior, 1 - prior))
 
+    def act_dcf(self, prior: float, edge: int) -> Floats:
+        """Normalised cost of every draw where the threshold is the lower edge of a bin."""
+        return np.asarray((prior * self.p_miss[edge] + (1 - prior) * self.p_fa[edge]) / min(prior, 1 - prior))
 
-def _figures(
-    targets: Floats, nontargets: Floats, draw: int, linear: _Linear | None, priors: Priors
-) -> dict[str, float]:
-    """Measures of one draw from its weighted counts by bin; empty if a class is not there."""
-    if not targets.any() or not nontargets.any():
-        return {}
-    outline = pool(targets, nontargets)
-    min_dcf = {prior: hull_min_dcf(outline, prior) for prior in priors}
-    cllr = float("nan") if linear is None else float(linear.cllr[draw])
-    act_dcf = {} if linear is None else {prior: float(costs[draw]) for prior, costs in linear.act_dcf.items()}
-    return Measures(hull_eer(outline), cllr, hull_min_cllr(outline), min_dcf, act_dcf).named()
+    def cllr(self, target_cost: Floats, nontarget_cost: Floats) -> Floats:
+        """Cllr of every draw from its weighted sums of ln(1 + e^-s) and ln(1 + e^s)."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            cost = (target_cost / self.targets + nontarget_cost / self.nontargets) / (2 * np.log(2))
+        return np.where(cost > _INFINITE / 1e10, np.inf, cost)
 
 
 def _edges(scores: Floats, target: Mask, thresholds: Sequence[float]) -> Floats:
@@ -226,16 +233,12 @@ def _edges(scores: Floats, target: Mask, thresholds: Sequence[float]) -> Floats:
     distinct = np.unique(scores)
     if len(distinct) > EXACT_BINS:
         targets, nontargets = np.sort(scores[target]), np.sort(scores[~target])
-        chosen = [targets[_ranks(len(targets), _FINE, _COARSE)], nontargets[_ranks(len(nontargets), _COARSE, _FINE)]]
+        chosen = [
+            targets[spread_ranks(len(targets), _FINE, _COARSE)],
+            nontargets[spread_ranks(len(nontargets), _COARSE, _FINE)],
+        ]
         distinct = np.unique(np.concatenate(chosen))
     return np.union1d(distinct, thresholds)
-
-
-def _ranks(n: int, from_low: float, from_high: float) -> Codes:
-    """Ranks that grow geometrically from the lowest and from the highest, meeting in the middle."""
-    low = np.unique(np.floor(from_low ** np.arange(np.log(n) / np.log(from_low))).astype(np.int64)) - 1
-    high = n - np.unique(np.floor(from_high ** np.arange(np.log(n) / np.log(from_high))).astype(np.int64))
-    return np.unique(np.concatenate((low[low <= n // 2], high[high >= n // 2])))
 
 
 def _speaker_codes(enrol: ArrayLike, test: ArrayLike, n: int) -> tuple[Codes, Codes, int]:

@@ -9,6 +9,7 @@ from jointplda.errors import InputError, InputTypeError
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+Codes = NDArray[np.int64]
 
 PIECE = 1 << 14
 _BELOW_SIGN = np.int64(2**63 - 1)
@@ -90,3 +91,10 @@ def labels_in_order(scores: Floats, target: Mask) -> Mask:
         piece = slice(start, start + PIECE)
         np.equal(keys[piece] & 1, 0, out=labels[piece])
     return labels
+
+
+def spread_ranks(n: int, from_low: float, from_high: float) -> Codes:
+    """Ranks that grow geometrically from the lowest and from the highest, meeting in the middle."""
+    low = np.unique(np.floor(from_low ** np.arange(np.log(n) / np.log(from_low))).astype(np.int64)) - 1
+    high = n - np.unique(np.floor(from_high ** np.arange(np.log(n) / np.log(from_high))).astype(np.int64))
+    return np.unique(np.concatenate((low[low <= n // 2], high[high >= n // 2])))

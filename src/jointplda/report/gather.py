@@ -12,7 +12,8 @@ from jointplda.calibration.pav import pav_curve
 from jointplda.evaluation.evaluate import POOLED, Evaluation, Part
 from jointplda.linalg import AnyArray
 from jointplda.metrics.measures import PRIORS, bayes_threshold
-from jointplda.metrics.parts import CELL_PARTS, cell_parts, roc
+from jointplda.metrics.parts import CELL_PARTS, cell_parts, roc_at
+from jointplda.metrics.rocch import hull
 from jointplda.report.content import (
     CELLS,
     Channels,
@@ -123,7 +124,7 @@ def _det_curves(result: Evaluation) -> dict[str, Curve]:
 
 
 def _det(scores: Floats, target: NDArray[np.bool_]) -> Curve:
-    _, p_miss, p_fa = roc(scores, target)
+    _, p_miss, p_fa = roc_at(scores, target)
     grid = np.stack([np.round(ndtri(np.clip(p, _EDGE, 1 - _EDGE)) * _GRID) for p in (p_miss, p_fa)])
     moved = np.any(grid[:, 1:] != grid[:, :-1], axis=0)
     kept = np.concatenate(([True], moved)) | np.concatenate((moved, [True]))
@@ -132,15 +133,20 @@ def _det(scores: Floats, target: NDArray[np.bool_]) -> Curve:
 
 def _points(result: Evaluation) -> list[OperatingPoint]:
     """Where the usual operating points fall on the pooled curve."""
-    thresholds, p_miss, p_fa = roc(result.scores, result.target)
+    outline = hull(result.scores, result.target)
     measures = result.pooled.measures
     points = []
     for prior in measures.min_dcf if measures is not None else PRIORS:
-        best = int(np.argmin(prior * p_miss + (1 - prior) * p_fa))
-        at = int(np.searchsorted(thresholds, bayes_threshold(prior)))
-        actual = (float(p_fa[at]), float(p_miss[at])) if result.is_llr else None
-        points.append(OperatingPoint(prior, (float(p_fa[best]), float(p_miss[best])), actual))
+        best = int(np.argmin(prior * outline.p_miss + (1 - prior) * outline.p_fa))
+        actual = _rates(result, bayes_threshold(prior)) if result.is_llr else None
+        points.append(OperatingPoint(prior, (float(outline.p_fa[best]), float(outline.p_miss[best])), actual))
     return points
+
+
+def _rates(result: Evaluation, threshold: float) -> tuple[float, float]:
+    """(P_fa, P_miss) at a threshold."""
+    accepted = result.scores >= threshold
+    return float(np.mean(accepted[~result.target])), float(np.mean(~accepted[result.target]))
 
 
 def _distributions(result: Evaluation) -> dict[str, Distribution]:
