@@ -51,7 +51,7 @@ def write_arrays(path: PathLikeStr, arrays: Mapping[str, NDArray[Any]]) -> None:
             if values.dtype.kind == "U":
                 texts = np.char.encode(values, "utf-8")
                 values = texts.astype(h5py.string_dtype("utf-8", max(1, texts.dtype.itemsize)))
-            stored.create_dataset(key, data=values, compression="gzip" if values.ndim == 2 else None)
+            stored.create_dataset(key, data=values, compression="gzip" if values.dtype.kind in "iub" else None)
 
 
 def _h5py(path: PathLikeStr) -> Any:
