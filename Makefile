@@ -4,15 +4,18 @@ VENV := .venv
 BIN := $(VENV)/bin
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test test-all lint bench picture clean
+.PHONY: demo test test-all lint bench docs picture clean
 
 demo: $(VENV)/.run
-	$(BIN)/python examples/bilingual_world.py
+	$(BIN)/jointplda demo
 
 test: lint
+	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || \
+		echo "no chromium and chromedriver here: the tests of the report in a browser are skipped"
 	$(BIN)/pytest -q -n auto -m "not slow"
 
 test-all: lint
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt lir || echo "lir: not to be had, its test is skipped"
 	$(BIN)/pytest -q -n auto
 
 lint: $(VENV)/.dev
@@ -23,7 +26,11 @@ lint: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.em
+	$(BIN)/python -m benchmarks.metrics
 	OPENBLAS_NUM_THREADS=2 $(BIN)/python -m benchmarks.score
+
+docs: $(VENV)/.dev
+	$(BIN)/python docs/make_commands.py docs/commands.md
 
 picture: $(VENV)/.dev
 	$(BIN)/python examples/picture.py docs/images/what-it-does.svg

@@ -166,6 +166,18 @@ def test_agrees_with_llreval():
         assert_allclose([ours.eer, ours.cllr, ours.min_cllr], [eer, cllr, min_cllr], rtol=1e-9)
 
 
+@pytest.mark.slow
+def test_agrees_with_lir():
+    peer = pytest.importorskip("lir.metrics", reason="lir is installed by make test-all")
+    from lir.data.models import LLRData
+
+    for seed in range(3):
+        scores, target = trials(seed, n=400)
+        theirs = LLRData(features=scores[:, None] / np.log(10), labels=target.astype(int))  # lir takes log10 ratios
+        ours = metrics.measure(scores, target)
+        assert_allclose([ours.cllr, ours.min_cllr], [peer.cllr(theirs), peer.cllr_min(theirs)], rtol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("scores", "target", "message"),
     [

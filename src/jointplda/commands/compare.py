@@ -87,7 +87,7 @@ def run(
 ) -> dict[str, Evaluation]:
     """Train, score and evaluate every system; print the table and write the page."""
     from jointplda.commands.output import print_json
-    from jointplda.commands.results import as_dict, interval_text, print_results
+    from jointplda.commands.results import as_dict, print_intervals, print_results
     from jointplda.evaluation.evaluate import Settings
 
     settings = Settings(given["draws"], 0.9, tuple(given["priors"]), True, given["seed"])
@@ -101,9 +101,7 @@ def run(
         return results
     print_results(results)
     click.echo(f'"cross / same": targets across {train.conditions[0]} against non-targets within one.')
-    told = interval_text(list(results.values()))
-    if told:
-        click.echo(f"[ ]: {told}")
+    print_intervals(list(results.values()))
     return results
 
 

@@ -47,7 +47,7 @@ def command(quiet: bool, verbose: bool, debug: bool, **given: Any) -> None:
 
 def _evaluate(given: dict[str, Any], talk: Talk) -> None:
     from jointplda.commands.output import print_json
-    from jointplda.commands.results import as_dict, interval_text, print_results
+    from jointplda.commands.results import as_dict, print_intervals, print_results
     from jointplda.formats import read_trials
 
     key = None if given["key"] is None else read_trials(given["key"])
@@ -61,9 +61,7 @@ def _evaluate(given: dict[str, Any], talk: Talk) -> None:
         print_json(next(iter(whole.values())) if len(whole) == 1 else {"systems": whole})
         return
     print_results(results)
-    told = interval_text(list(results.values()))
-    if told:
-        click.echo(f"[ ]: {told}")
+    print_intervals(list(results.values()))
 
 
 def _system_names(paths: tuple[Path, ...]) -> dict[str, Path]:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -20,14 +21,18 @@ def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]
     from rich.console import Console
     from rich.table import Table
 
-    wide = None if sys.stdout.isatty() else 220
-    console = Console(file=sys.stdout, width=wide, highlight=False)
+    console = Console(file=sys.stdout, width=width(), highlight=False)
     table = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False, title_style="bold")
     for index, name in enumerate(header):
         table.add_column(name, justify="left" if index < left else "right", no_wrap=index >= left, overflow="fold")
     for row in rows:
         table.add_row(*(_safe(cell) for cell in row))
     console.print(table)
+
+
+def width() -> int:
+    """Columns to print in: those of the terminal, or plenty where there is none."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 220
 
 
 def print_facts(title: str, facts: Iterable[tuple[str, str]]) -> None:

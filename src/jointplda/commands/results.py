@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from jointplda.data.tables import ScoreTable, Trials
     from jointplda.evaluation.evaluate import Evaluation
 
+WIDE = 130
+"""Columns a terminal should have for intervals to be printed."""
 SHORT = ("EER", "minDCF", "actDCF", "Cllr", "minCllr")
 
 
@@ -90,18 +92,18 @@ def _columns(results: Mapping[str, Evaluation]) -> list[str]:
                 found |= dict.fromkeys(part.measures.named())
     chosen: list[str] = []
     for kind in SHORT:
-        chosen += [name for name in found if name == kind or name.startswith(f"{kind}(")][:2]
+        chosen += [name for name in found if name == kind or name.startswith(f"{kind}(")][:1]
     return chosen
 
 
 def _cell(part: Any, name: str) -> str:
-    from jointplda.commands.output import number, percent
+    from jointplda.commands.output import number, percent, width
 
     if part.measures is None or name not in part.measures.named():
         return "–"
     shown = percent if name == "EER" else number
     text = shown(part.measures.named()[name])
-    if name in part.intervals and name in ("EER", "Cllr"):
+    if name in part.intervals and name in ("EER", "Cllr") and width() >= WIDE:
         low, high = (shown(end).removesuffix(" %") for end in part.intervals[name])
         text = f"{text} [{low}, {high}]"
     return text
@@ -110,6 +112,16 @@ def _cell(part: Any, name: str) -> str:
 def _hard(result: Evaluation) -> str:
     part = result.parts.get("cross / same")
     return "–" if part is None else _cell(part, "EER")
+
+
+def print_intervals(results: Sequence[Evaluation]) -> None:
+    """What the brackets are, or where to find them."""
+    from jointplda.commands.output import width
+
+    told = interval_text(results)
+    if told:
+        hint = "" if width() >= WIDE else f" are printed in terminals of {WIDE} columns, and with --json"
+        click.echo(f"[ ]: {told}" if not hint else f"{told}{hint}.")
 
 
 def interval_text(results: Sequence[Evaluation]) -> str:

@@ -43,13 +43,14 @@ class Voices:
 
     def train(self) -> Self:
         """The samples to train on: every voice in one transmission, or two."""
-        return self._where(self.split == "train")
+        return self.where(self.split == "train")
 
     def test(self) -> Self:
         """The samples to test with: other voices, each in every transmission."""
-        return self._where(self.split == "test")
+        return self.where(self.split == "test")
 
-    def _where(self, rows: NDArray[np.bool_]) -> Self:
+    def where(self, rows: NDArray[np.bool_]) -> Self:
+        """Some of the samples, by a mask (n,)."""
         return type(self)(*(getattr(self, field.name)[rows] for field in fields(self)))
 
 
