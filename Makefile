@@ -34,6 +34,7 @@ docs: $(VENV)/.dev
 
 picture: $(VENV)/.dev
 	$(BIN)/python examples/picture.py docs/images/what-it-does.svg
+	$(BIN)/python examples/report_picture.py docs/images/report.png
 
 $(VENV)/bin/python:
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'jointplda needs Python 3.11 or later')"

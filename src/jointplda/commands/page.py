@@ -26,15 +26,16 @@ def write_report(
     from jointplda.report.content import Page
     from jointplda.report.page import write_page
 
+    intervals = interval_text(results)
     pooled = results[-1].pooled
     told = f"{pooled.targets:,} target and {pooled.nontargets:,} non-target trials."
     listed = [
         *facts,
         ("trials", told.removesuffix(".")),
-        ("intervals", interval_text(results) or "none"),
+        ("intervals", intervals or "none"),
         ("jointplda", version("jointplda")),
     ]
     write_page(
-        Page(title, summary or told, systems, listed, channel, interval_text(results), tuple(notes)),
+        Page(title, summary or told, systems, listed, channel, intervals, tuple(notes)),
         path,
     )

@@ -120,8 +120,8 @@ def print_intervals(results: Sequence[Evaluation]) -> None:
 
     told = interval_text(results)
     if told:
-        hint = "" if width() >= WIDE else f" are printed in terminals of {WIDE} columns, and with --json"
-        click.echo(f"[ ]: {told}" if not hint else f"{told}{hint}.")
+        where = "[ ]" if width() >= WIDE else f"in terminals of {WIDE} columns, and with --json"
+        click.echo(f"intervals {where}: {told}")
 
 
 def interval_text(results: Sequence[Evaluation]) -> str:
@@ -130,4 +130,4 @@ def interval_text(results: Sequence[Evaluation]) -> str:
     if not drawn:
         return ""
     first = drawn[0]
-    return f"{100 * first.level:.0f} % intervals, {first.draws:,} draws of {first.speakers:,} speakers"
+    return f"{100 * first.level:.0f} %, {first.draws:,} draws of {first.speakers:,} speakers"

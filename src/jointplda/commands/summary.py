@@ -29,7 +29,7 @@ def summary_of(results: Mapping[str, Evaluation], channel: str) -> str:
     if all(part is not None and part.measures is not None for part in parts):
         low, high = (part.measures.eer for part in parts if part is not None and part.measures is not None)
         text += (
-            f" Where the same voice comes through different {channel} and different voices through the same, PLDA errs "
-            f"in {percent(low)} and Joint PLDA in {percent(high)} of trials."
+            f" Where trials of one speaker cross the {channel} and trials of two speakers share it, PLDA errs in "
+            f"{percent(low)} and Joint PLDA in {percent(high)}."
         )
     return text

@@ -106,7 +106,7 @@ def _legend(systems: Sequence[System], shape: str, extra: str = "") -> str:
 
 def _headline(page: Page) -> str:
     last = page.systems[-1]
-    lead = words(last.description)
+    lead = words(last.description.rstrip(".") + "." if last.description else "")
     if page.interval:
         lead += f"{' ' if lead else ''}Ranges are intervals: {_joined(page.interval)}."
     return _section("headline", last.name, lead, headline(page))

@@ -11,7 +11,7 @@ from jointplda.report.plots import HARD, system_class
 from jointplda.report.scales import number
 from jointplda.report.svg import words
 
-_KINDS = ("EER", "minDCF", "actDCF", "minCllr", "Cllr", "calibration loss")
+_KINDS = ("EER", "Cllr", "minCllr", "calibration loss", "minDCF", "actDCF")
 _NEED_LLR = ("actDCF", "Cllr", "calibration loss")
 _COST = re.compile(r"(minDCF|actDCF)\((.+)\)")
 
