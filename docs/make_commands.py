@@ -18,24 +18,20 @@ made by `make docs`.
 
 def reference() -> str:
     """The page as Markdown."""
-    parts = [INTRODUCTION, *(_section(names, command) for names, command in _commands(app, ("jointplda",)))]
-    return "\n".join(parts)
+    return "\n".join([INTRODUCTION, *_sections(app, "jointplda", None)])
 
 
-def _commands(command: click.Command, names: tuple[str, ...]) -> list[tuple[tuple[str, ...], click.Command]]:
-    found = [(names, command)]
+def _sections(command: click.Command, name: str, parent: click.Context | None) -> list[str]:
+    context = click.Context(
+        command, parent, name, terminal_width=100, max_content_width=100, **command.context_settings
+    )
+    sections = [f"## {context.command_path}\n\n```text\n{command.get_help(context)}\n```\n"]
     if isinstance(command, click.Group):
-        context = click.Context(command)
-        for name in command.list_commands(context):
-            below = command.get_command(context, name)
-            assert below is not None
-            found += _commands(below, (*names, name))
-    return found
-
-
-def _section(names: tuple[str, ...], command: click.Command) -> str:
-    context = click.Context(command, info_name=" ".join(names), terminal_width=100, max_content_width=100)
-    return f"## {' '.join(names)}\n\n```text\n{command.get_help(context)}\n```\n"
+        for below in command.list_commands(context):
+            found = command.get_command(context, below)
+            assert found is not None
+            sections += _sections(found, below, context)
+    return sections
 
 
 if __name__ == "__main__":

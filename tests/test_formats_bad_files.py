@@ -200,7 +200,7 @@ LINES = [
     (read_embeddings, "a x.ark:2\n\nb\n", 3, "expected 'key archive.ark:offset', got 'b'"),
     (read_embeddings, "a x.ark:2\na x.ark:2\n", 2, "the id 'a' occurs a second time"),
     (read_embeddings, "a  [ 1 2 ]\na  [ 3 4 ]\n", None, "ids should be unique; 'a'"),
-    (read_embeddings, "id,speaker\na,s\n", None, "Tables of labels go beside the embeddings"),
+    (read_embeddings, "id,speaker\na,s\n", None, "Give tables of labels as --labels"),
 ]
 
 

@@ -153,7 +153,7 @@ def test_copying_without_a_clipboard(page):
     lines = [line.split("\t") for line in text.strip().split("\n")]
     assert len(lines) == 7
     assert {len(line) for line in lines} == {1 + 3 * 12}
-    assert lines[0][:5] == ["System", "EER %", "EER % low", "EER % high", "minDCF 0.05"]
+    assert lines[0][:5] == ["System", "EER %", "EER % low", "EER % high", "Cllr"]
     assert lines[1][0] == "Cosine"
     assert float(lines[1][2]) < float(lines[1][1]) < float(lines[1][3])
     assert page.find_element(By.CSS_SELECTOR, ".tools [role=status]").text == "Copy the text below."
