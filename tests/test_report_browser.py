@@ -4,6 +4,8 @@ import base64
 import io
 import json
 import shutil
+import subprocess
+import sys
 
 import matplotlib.image
 import numpy as np
@@ -80,6 +82,23 @@ def test_no_errors_and_no_requests(page, path):
     events = [json.loads(entry["message"])["message"] for entry in page.get_log("performance")]
     asked = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
     assert [url for url in asked if not url.startswith("data:")] == [path.as_uri()]
+
+
+def test_the_page_of_the_demo(browser, tmp_path):
+    """The demo's own table and page: Joint PLDA below PLDA where it should be, and a page that opens."""
+    command = [sys.executable, "-m", "jointplda", "demo", "--draws", "20", "--json", "--report", tmp_path / "r.html"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    parts = {name: each["parts"] for name, each in json.loads(done.stdout)["systems"].items()}
+    plain, joint = parts["PLDA"], parts["Joint PLDA"]
+    assert joint["pooled"]["Cllr"] < 0.6 * plain["pooled"]["Cllr"]
+    assert joint["pooled"]["EER"] < 0.85 * plain["pooled"]["EER"]
+    assert joint["cross / same"]["EER"] < 0.7 * plain["cross / same"]["EER"]
+    browser.get_log("browser")
+    browser.get((tmp_path / "r.html").as_uri())
+    assert browser.get_log("browser") == []
+    assert browser.find_element(By.TAG_NAME, "h1").text == "Joint PLDA on the bundled voices"
+    assert fits(browser)
+    assert len(np.unique(image(browser).reshape(-1, 3), axis=0)) > 50
 
 
 @pytest.mark.parametrize("name", EDGES)
