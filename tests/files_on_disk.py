@@ -72,3 +72,14 @@ def write_kaldi(folder, name, world):
 def api_model(world):
     pipe = make_pipeline(Center(), LengthNorm(), PCA(8), JointPLDA(4, 2, max_iter=30, random_state=0))
     return pipe.fit(world.X, world.speaker, channels=world.language)
+
+
+def as_rows(trials):
+    return [(str(trials.models[a]), str(trials.samples[b])) for a, b in zip(trials.enrol, trials.test)]
+
+
+def scored_world(seed=0, n=400, speakers=9):
+    rng = np.random.default_rng(seed)
+    a, b = rng.integers(0, speakers, (2, n))
+    target = a == b
+    return rng.normal(size=n) + 2 * target, target, a, b, rng.integers(-1, 2, n)

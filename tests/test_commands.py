@@ -50,6 +50,7 @@ def files(tmp_path_factory):
     for name, part in (("train", train), ("test", test)):
         write_tables(folder, name, part)
         write_kaldi(folder, f"kaldi-{name}", part)
+    np.save(folder / "bare.npy", train.X)
     pairs = trials_among(test)
     (folder / "trials").write_text(trial_lines(test, pairs))
     with warnings.catch_warnings():
@@ -180,6 +181,8 @@ def test_resume_goes_on(files, tmp_path):
     again = ["--resume", tmp_path / "a", "--max-iter", 5, "--out", tmp_path / "b", "--json"]
     second = json.loads(run("train", *arguments, *again).stdout)
     whole = json.loads(run("train", *arguments, *TRAIN[:-1], 10, "--out", tmp_path / "c", "--json").stdout)
+    told = run("train", *arguments, "--resume", tmp_path / "a", "--pca", 3, "--out", tmp_path / "d", code=2).stderr
+    assert "--pca" in told
     assert first["log_likelihood_per_sample"] < second["log_likelihood_per_sample"]
     assert_allclose(second["log_likelihood_per_sample"], whole["log_likelihood_per_sample"], rtol=1e-6)
 
@@ -244,6 +247,10 @@ def test_config_file(files, tmp_path):
     assert json.loads(again.stdout)["iterations"] == 4
     (tmp_path / "bad.toml").write_text("[train]\nspeeker = 1\n")
     assert "no option 'speeker'" in run("train", folder / "train.npy", "--config", tmp_path / "bad.toml", code=1).stderr
+    (tmp_path / "typo.toml").write_text("pcaa = 3\n")
+    assert "no option 'pcaa'" in run("train", folder / "train.npy", "--config", tmp_path / "typo.toml", code=1).stderr
+    (tmp_path / "table.toml").write_text("[trian]\npca = 3\n")
+    assert "[trian]" in run("train", folder / "train.npy", "--config", tmp_path / "table.toml", code=1).stderr
     (tmp_path / "worse.toml").write_text("= 3")
     assert "not a TOML file" in run("train", folder / "train.npy", "--config", tmp_path / "worse.toml", code=1).stderr
 
@@ -261,7 +268,7 @@ def test_nothing_is_overwritten(files, tmp_path):
 
 BAD = [
     (["train", "train.npy", "--out", "m"], 2, "--speaker"),
-    (["train", "train.npy", "--speaker", "speaker", "--out", "m"], 1, "--labels"),
+    (["train", "bare.npy", "--speaker", "speaker", "--out", "m"], 1, "--labels"),
     (["train", "train.npy", "--labels", "train.tsv", "--speaker", "talker", "--out", "m"], 1, "'speaker'"),
     (["train", "train.npy", "--labels", "train.tsv", "--speaker", "speaker", "--out", "no/m"], 1, "does not exist"),
     (["train", "train.npy", "--labels", "train.tsv", "--speaker", "speaker"], 2, "--out"),
@@ -269,7 +276,7 @@ BAD = [
     (["score", "api.safetensors", "--enroll", "test.npy", "--out", "s"], 2, "--trials or --all"),
     (["score", "train.tsv", "--enroll", "test.npy", "--all", "--out", "s"], 1, "not a safetensors"),
     (["score", "api.safetensors", "--enroll", "train.npy", "--labels", "train.tsv", "--trials", "trials", "--out", "s"],
-     1, "check that both name the same samples"),
+     1, "check that both name the same"),
     (["evaluate", "trials"], 1, "line 1"),
     (["info", "train.tsv"], 1, "not a safetensors"),
     (["convert", "scores", "trials", "s"], 1, "line 1"),
@@ -310,6 +317,41 @@ def test_keys_that_do_not_fit(tmp_path):
     assert "line 1" in run("evaluate", tmp_path / "nan", "--key", tmp_path / "more", code=1).stderr
 
 
+def test_repeated_trials_and_full_matrices(files, tmp_path):
+    folder, *_ = files
+    lines = (folder / "trials").read_text().splitlines(keepends=True)
+    (tmp_path / "trials").write_text("".join(lines + lines[:5]))
+    model, arguments = folder / "api.safetensors", score_arguments(folder, "tsv")
+    run("score", model, *arguments, "--trials", tmp_path / "trials", "--out", tmp_path / "s")
+    told = run("evaluate", tmp_path / "s", "--key", tmp_path / "trials", "--draws", 0, "--json")
+    part = json.loads(told.stdout)["parts"]["pooled"]
+    assert part["targets"] + part["nontargets"] == len(lines)
+    assert "5 trials of the key are repeated" in told.stderr
+    run("score", model, *arguments, "--all", "--out", tmp_path / "all.npy")
+    again = run("evaluate", tmp_path / "all.npy", "--key", folder / "trials", "--allow-missing", "--draws", 0, "--json")
+    assert_allclose(json.loads(again.stdout)["parts"]["pooled"]["EER"], part["EER"], rtol=1e-9)
+
+
+def test_labels_from_an_embeddings_file_and_unseen_channels(files, tmp_path):
+    folder, _, test, *_ = files
+    np.savez(tmp_path / "t.npz", embeddings=test.X, ids=test.ids, language=test.language, voice=test.speaker)
+    base = ["score", folder / "api.safetensors", "--enroll", tmp_path / "t.npz", "--trials", folder / "trials"]
+    told = run(*base, "--channel", "voice", "--out", tmp_path / "s").stderr
+    assert "was seen in training" in told
+    result = run("evaluate", tmp_path / "s", "--key", folder / "trials", "--labels", tmp_path / "t.npz", "--channel",
+                 "language", "--speaker", "voice", "--draws", 10, "--json")  # fmt: skip
+    assert json.loads(result.stdout)["speakers"] == 14
+
+
+def test_narrow_terminals_lose_columns_not_names(monkeypatch):
+    from jointplda.commands import output
+
+    monkeypatch.setattr(output, "width", lambda: 30)
+    header, rows = output.without_columns(["trials", "EER", "minDCF"], [["cross / same", "1.00 %", "0.1"]], ["minDCF"])
+    assert header == ["trials", "EER"]
+    assert rows == [["cross / same", "1.00 %"]]
+
+
 def test_convert(files, tmp_path):
     folder, *_ = files
     run("convert", "embeddings", folder / "kaldi-test", tmp_path / "e.npz")
@@ -338,8 +380,10 @@ def test_foreign_models(files, tmp_path):
     expected = pipe[-1].score_matrix(centred, centred)
     back = PLDA.load(tmp_path / "back.safetensors").score_matrix(centred, centred)
     assert_allclose(back, expected, rtol=1e-5, atol=1e-5)
-    assert "channel loading U" in run("convert", "model", folder / "api.safetensors", tmp_path / "k", code=1).stderr
-    run("convert", "model", folder / "api.safetensors", tmp_path / "k", "--absorb-channel")
+    told = run("convert", "model", folder / "api.safetensors", tmp_path / "k.plda", code=1).stderr
+    assert "--absorb-channel" in told
+    assert "--to" in run("convert", "model", tmp_path / "plda", tmp_path / "k", code=2).stderr
+    run("convert", "model", folder / "api.safetensors", tmp_path / "k.plda", "--absorb-channel")
 
 
 def test_help_of_every_command_and_completion():

@@ -268,6 +268,8 @@ def test_score_matrix_there_and_back(tmp_path):
     np.testing.assert_array_equal(np.load(tmp_path / "s.npy"), [[0, 1], [2, 3]])
     table = read_scores(tmp_path / "s.npy", ["a", "b"], ["x", "y"])
     assert listed(table.trials) == full
+    assert listed(read_scores(tmp_path / "s.npy").trials) == full  # names from the files beside it
+    (tmp_path / "s.rows").unlink()
     with pytest.raises(InputError, match=r"s\.npy: a matrix holds no names"):
         read_scores(tmp_path / "s.npy")
     with pytest.raises(FileError, match=r"3 models by 2 samples, got \(2, 2\)"):
@@ -346,7 +348,7 @@ def test_ids_that_are_missing_are_listed():
     with pytest.raises(InputError, match=message):
         match_ids(wanted, ["x"], "enrolment ids", "t.txt", False)
     assert match_ids(wanted, ["x"], "enrolment ids", "t.txt", True).tolist() == [-1, -1, -1, -1, 0]
-    with pytest.raises(InputError, match="ids like 'y'"):
+    with pytest.raises(InputError, match="There they are like 'y'"):
         match_ids(wanted, ["y"], "enrolment ids", "t.txt", True)
 
 

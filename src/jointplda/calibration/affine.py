@@ -63,7 +63,7 @@ def fit_affine(scores: ArrayLike, target: ArrayLike, *, prior: float = 0.5) -> A
         raise InputError("all scores are equal, so that nothing can be calibrated.")
     z = (values - centre) / spread
     truth = np.where(mask, 1.0, 0.0)
-    if values[mask].min() > values[~mask].max() or values[mask].max() < values[~mask].min():
+    if values[mask].min() >= values[~mask].max() or values[mask].max() <= values[~mask].min():
         warn(
             "a threshold parts all targets from all non-targets: the scale of the calibration is a guess from "
             "the number of trials alone. Calibrate on more, or harder, trials."

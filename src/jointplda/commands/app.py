@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from jointplda.commands.options import spoken
 from jointplda.errors import JointPLDAError
 
 COMMANDS = ("demo", "train", "score", "calibrate", "evaluate", "compare", "info", "convert", "completion")
@@ -63,7 +64,7 @@ def _text(error: BaseException) -> str:
         return error.format_message()
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
-    return str(error) or type(error).__name__
+    return spoken(str(error)) or type(error).__name__
 
 
 def _fail(message: str, arguments: Any) -> None:

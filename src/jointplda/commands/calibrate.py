@@ -34,6 +34,8 @@ def train(quiet: bool, verbose: bool, debug: bool, **given: Any) -> None:
     """
     options.check_new(given["out"], given["force"])
     with options.talking(quiet, verbose):
+        import numpy as np
+
         from jointplda.calibration import fit_affine, fit_pav, save_calibration
         from jointplda.commands.output import number, print_facts, print_json
         from jointplda.commands.results import scored_with_truth
@@ -43,7 +45,9 @@ def train(quiet: bool, verbose: bool, debug: bool, **given: Any) -> None:
         affine = given["method"] == "affine"
         found: Any = fit_affine(table.values, target, prior=given["prior"]) if affine else fit_pav(table.values, target)
         save_calibration(found, given["out"])
-        before, after = cllr(table.values, target), cllr(found.apply(table.values), target)
+        finite = np.isfinite(table.values)
+        values, truth = table.values[finite], target[finite]
+        before, after = cllr(values, truth), cllr(found.apply(values), truth)
         result: dict[str, Any] = {"calibration": str(given["out"]), "method": given["method"]}
         result |= {"scale": found.scale, "offset": found.offset} if affine else {}
         result |= {"cllr_before": before, "cllr_after": after, "min_cllr": min_cllr(table.values, target)}
@@ -51,7 +55,7 @@ def train(quiet: bool, verbose: bool, debug: bool, **given: Any) -> None:
             print_json(result)
             return
         print_facts(f"{given['method']} calibration written to {given['out']}", [
-            *((("llr", f"{found.scale:.6g} s + {found.offset:.6g}"),) if affine else ()),
+            *((("llr", f"{found.scale:.6g} s {found.offset:+.6g}"),) if affine else ()),
             ("Cllr", f"{number(before)} before, {number(after)} after, on the scores it was fitted to"),
             ("minCllr", number(result["min_cllr"])),
         ])  # fmt: skip

@@ -63,8 +63,8 @@ def recipe_options(function: Any) -> Any:
 def command(quiet: bool, verbose: bool, debug: bool, **given: Any) -> None:
     """Train and score several systems on DATA alike, and print one table.
 
-    Cosine, LDA + PLDA and PLDA, each also with the means of the (known) channels removed, and Joint PLDA. Training and
-    test speakers are never the same.
+    Cosine (of embeddings centred on the training mean), LDA + PLDA and PLDA, each also with the means of the (known)
+    channels removed, and Joint PLDA. Training and test speakers are never the same.
     """
     options.check_new(given["report"], given["force"])
     if given["split"] and given["test"]:
@@ -199,7 +199,8 @@ def _protocol(given: dict[str, Any], talk: Talk) -> tuple[TrainingSet, TestSet, 
         unknown = sorted(set(which.tolist()) - {"train", "test", ""})
         if unknown or not (which == "train").any() or not (which == "test").any():
             raise click.ClickException(
-                f"--split {given['split']}: expected the words 'train' and 'test', got {sorted(set(which))[:5]}."
+                f"--split {given['split']}: expected the words 'train' and 'test', got "
+                f"{sorted(set(which.tolist()))[:5]}."
             )
         train, test = whole.take(which == "train"), whole.take(which == "test")
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ KINDS = {
     "embeddings": ("npz", "npy", "hdf5", "parquet", "kaldi"),
     "trials": ("kaldi", "voxceleb", "nist", "dca", "bosaris"),
     "scores": ("kaldi", "wespeaker", "nist", "bosaris", "npy"),
-    "enrolment": (),
+    "enrolment": ("kaldi", "nist"),
     "model": ("jointplda", "kaldi", "pyannote"),
 }
 
@@ -35,16 +36,23 @@ def command(quiet: bool, verbose: bool, debug: bool, **given: Any) -> None:
     """Read SOURCE, whatever its format, and write it as TARGET.
 
     Formats of TARGET: embeddings npz, npy (with a table beside it), hdf5, parquet, kaldi; trials kaldi, voxceleb, nist,
-    dca, bosaris; scores kaldi, wespeaker, nist, bosaris, npy; models jointplda (from Kaldi's plda or pyannote's
-    plda.npz), kaldi, pyannote.
+    dca, bosaris; scores kaldi, wespeaker, nist, bosaris, npy; enrolment kaldi, nist; models jointplda (from Kaldi's
+    plda or pyannote's plda.npz), kaldi, pyannote.
     """
     kinds = KINDS[given["what"]]
     if given["kind"] is not None and given["kind"] not in kinds:
         raise click.UsageError(f"--to {given['kind']}: {given['what']} can be written as {', '.join(kinds) or 'text'}.")
     options.check_new(given["target"], given["force"])
     with options.talking(quiet, verbose) as talk:
+        before = _beside(given["target"])
         said = _CONVERT[given["what"]](given, talk)
-        talk.say(f"{said} written to {given['target']}")
+        new = sorted(path for path, when in _beside(given["target"]).items() if before.get(path) != when)
+        talk.say(f"{said} written to {', '.join(map(str, new)) or given['target']}")
+
+
+def _beside(path: Path) -> dict[Path, int]:
+    """Files that share a stem with the target, and when they changed: conversions may write several."""
+    return {each: each.stat().st_mtime_ns for each in path.parent.glob(f"{glob.escape(path.stem)}*") if each.is_file()}
 
 
 def _embeddings(given: dict[str, Any], talk: Talk) -> str:
@@ -76,7 +84,7 @@ def _enrolment(given: dict[str, Any], talk: Talk) -> str:
     from jointplda.formats import read_enrolment, write_enrolment
 
     models = read_enrolment(given["source"])
-    write_enrolment(models, given["target"])
+    write_enrolment(models, given["target"], given["kind"])
     return f"{len(models):,} models"
 
 
@@ -85,16 +93,19 @@ def _model(given: dict[str, Any], talk: Talk) -> str:
     from jointplda.interchange import from_kaldi, to_kaldi
     from jointplda.pipeline import Pipeline
 
-    kind = given["kind"] or {".safetensors": "jointplda", ".npz": "pyannote"}.get(given["target"].suffix, "kaldi")
+    by_name = {".safetensors": "jointplda", ".npz": "pyannote", ".plda": "kaldi"}
+    kind = given["kind"] or by_name.get(given["target"].suffix, "kaldi" if given["target"].name == "plda" else None)
+    if kind is None:
+        raise click.UsageError("say what to write: --to jointplda, kaldi or pyannote.")
     foreign = _foreign(given["source"])
     if foreign is None:
         pipe = Pipeline.load(given["source"])
         if kind == "jointplda":
             raise click.ClickException(f"{given['source']}: is a jointplda model already; give --to kaldi or pyannote.")
-        if len(pipe.steps) > 1:
-            steps = ", ".join(type(step).__name__ for _, step in pipe.steps[:-1])
-            talk.say(f"only the model itself is written: apply its preprocessing ({steps}) before it.")
+        steps = ", ".join(type(step).__name__ for _, step in pipe.steps[:-1])
         foreign = to_kaldi(pipe[-1], absorb_channel=given["absorb_channel"])
+        if steps:
+            talk.say(f"only the model itself is written: apply its preprocessing ({steps}) before it.")
     if kind == "jointplda":
         from_kaldi(foreign).save(given["target"])
     elif kind == "kaldi":

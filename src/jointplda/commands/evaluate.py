@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 @options.labels
 @click.option("--speaker", metavar="COL|FILE",
               help="Speakers of the samples, for intervals. Default: as the target trials link them.")  # fmt: skip
-@click.option("--channel", metavar="COL|FILE", help="Channels of the samples: results by same and cross channel.")
+@click.option("--channel", "channels", multiple=True, metavar="COL|FILE",
+              help="Channels of the samples: results by same and cross channel.")  # fmt: skip
 @click.option("--by", multiple=True, metavar="COL|FILE",
               help="Break results down by a column of the key, or of the samples; may be repeated.")  # fmt: skip
 @click.option("--models", type=options.IN_FILE, help="Samples of each model, where trials name models.")
@@ -40,6 +41,9 @@ def command(quiet: bool, verbose: bool, debug: bool, **given: Any) -> None:
     Prints EER, minimum and actual detection costs, Cllr and minCllr with 90 % speaker-bootstrap intervals: pooled, in
     the four cells of same and cross channel (with --channel), and by condition (with --by).
     """
+    if len(given["channels"]) > 1:
+        raise click.UsageError("the cells are of one --channel; use --by for others.")
+    given["channel"] = next(iter(given["channels"]), None)
     options.check_new(given["report"], given["force"])
     with options.talking(quiet, verbose) as talk:
         _evaluate(given, talk)
@@ -61,7 +65,7 @@ def _evaluate(given: dict[str, Any], talk: Talk) -> None:
         print_json(next(iter(whole.values())) if len(whole) == 1 else {"systems": whole})
         return
     print_results(results)
-    print_intervals(list(results.values()))
+    print_intervals(list(results.values()), guessed=given["speaker"] is None)
 
 
 def _system_names(paths: tuple[Path, ...]) -> dict[str, Path]:

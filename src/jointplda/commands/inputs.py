@@ -17,7 +17,26 @@ def load(path: Path, labels: Path | None) -> EmbeddingTable:
     """Embeddings with the columns of their own file and of the labels file."""
     from jointplda.formats import read_embeddings
 
-    return read_embeddings(path, labels)
+    return read_embeddings(path, labels if labels is None or not _binary(labels) else label_table(labels))
+
+
+def label_table(path: Path) -> LabelTable:
+    """Labels by id: from a table, or from the columns of a file of embeddings."""
+    from jointplda.data.tables import LabelTable
+    from jointplda.formats import read_embeddings, read_labels
+
+    if not _binary(path):
+        return read_labels(path)
+    table = read_embeddings(path)
+    return LabelTable(table.ids, table.columns)
+
+
+def _binary(path: Path) -> bool:
+    """Whether a file is an npz or HDF5 file, which holds embeddings beside its labels."""
+    if path.is_dir():
+        return False
+    with path.open("rb") as file:
+        return file.read(8).startswith((b"PK\x03\x04", b"\x89HDF\r\n\x1a\n"))
 
 
 def column(table: EmbeddingTable | LabelTable, given: str, option: str) -> Names:

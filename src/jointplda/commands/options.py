@@ -1,6 +1,7 @@
 """Options that several commands share, and settings from a TOML file."""
 
 import logging
+import re
 import sys
 import tomllib
 import warnings
@@ -47,7 +48,7 @@ def talking(quiet: bool, verbose: bool) -> Iterator[Talk]:
 
     def show(message: Warning | str, *rest: Any, **more: Any) -> None:
         if level >= 0:
-            click.echo(f"{click.style('warning:', fg='yellow')} {message}", err=True)
+            click.echo(f"{click.style('warning:', fg='yellow')} {spoken(str(message))}", err=True)
 
     with warnings.catch_warnings():
         warnings.simplefilter("once")
@@ -56,6 +57,29 @@ def talking(quiet: bool, verbose: bool) -> Iterator[Talk]:
             yield Talk(level)
         finally:
             logger.removeHandler(handler)
+
+
+SPOKEN = {
+    r"\bn_components\b": "the number of dimensions (--pca, --lda)",
+    r"\bwarm_start=True another fit goes on\b": "--resume another run goes on",
+    r"\b(speaker|noise)_prior ?([=>]) ?": r"--\1-prior \2 ",
+    r"\b(speaker|noise)_prior\b": r"--\1-prior",
+    r"\b(speaker|channel)_rank ?= ?": r"--\1-rank ",
+    r"\b(speaker|channel)_rank\b": r"--\1-rank",
+    r"\bmax_iter\b": "--max-iter",
+    r"\bkind='(\w+)'": r"--to \1 (or --format \1)",
+    r"\ballow_missing\b": "--allow-missing",
+    r"\bIs y the speaker\b": "Is --speaker the speaker",
+    r"\bchannels=": "--channel",
+    r"\bAbsorb it into\b": "Absorb it (--absorb-channel) into",
+}
+
+
+def spoken(message: str) -> str:
+    """A message of the library with the names that the command line has for its settings."""
+    for pattern, replacement in SPOKEN.items():
+        message = re.sub(pattern, replacement, message)
+    return message
 
 
 def common(function: F) -> F:
@@ -97,7 +121,9 @@ priors = click.option(
 )
 report = click.option("--report", type=OUT_FILE, help="Write a page with tables and plots to this HTML file.")
 labels = click.option(
-    "--labels", type=IN_FILE, help="Table of labels (CSV, TSV or Parquet with a header), joined to samples by id."
+    "--labels",
+    type=IN_FILE,
+    help="Labels by id: CSV, TSV or Parquet with a header, or a file of embeddings that has them.",
 )
 
 
@@ -120,18 +146,48 @@ def _read_config(ctx: click.Context, param: click.Parameter, value: Path | None)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise click.ClickException(f"{value}: not a TOML file ({error}).") from None
     names = _command_names(ctx)
+    _refuse_unknown(data, ctx.find_root().command, str(value))
     plain = {key: entry for key, entry in data.items() if not isinstance(entry, dict)}
     table: Any = data
     for name in names:
-        table = table.get(name, {}) if isinstance(table, dict) else {}
+        table = table.get(name, {})
     own = {key: entry for key, entry in table.items() if not isinstance(entry, dict)} if table is not data else {}
     known = _known_options(ctx.command)
-    unknown = sorted(key for key in own if _spelled(key) not in known)
-    if unknown:
-        offered = ", ".join(sorted(key.replace("_", "-") for key in known))
-        raise click.ClickException(f"{value}: {names[-1]} has no option {unknown[0]!r}; it has {offered}.")
-    values = {known[_spelled(key)]: entry for key, entry in (plain | own).items() if _spelled(key) in known}
+    values = {}
+    for key, entry in (plain | own).items():
+        parameter = known.get(_spelled(key))
+        if parameter is not None and parameter.name is not None:
+            values[parameter.name] = [entry] if parameter.multiple and not isinstance(entry, list) else entry
     ctx.default_map = {**values, **(ctx.default_map or {})}
+
+
+def _refuse_unknown(table: dict[str, Any], command: click.Command, where: str, name: str = "jointplda") -> None:
+    """Keys that no command below knows, and tables that are not named after one."""
+    below = {}
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        below = {each: command.get_command(context, each) for each in command.list_commands(context)}
+    known = set(_known_options(command))
+    for each in _all_commands(command):
+        known |= set(_known_options(each))
+    for key, entry in table.items():
+        if isinstance(entry, dict):
+            found = below.get(key)
+            if found is None:
+                offered = ", ".join(below) or "no tables"
+                raise click.ClickException(f"{where}: [{key}] is not a command of {name}; there are: {offered}.")
+            _refuse_unknown(entry, found, where, key)
+        elif _spelled(key) not in known:
+            offered = ", ".join(sorted(each.replace("_", "-") for each in known))
+            raise click.ClickException(f"{where}: {name} has no option {key!r}; there are: {offered}.")
+
+
+def _all_commands(command: click.Command) -> list[click.Command]:
+    if not isinstance(command, click.Group):
+        return [command]
+    context = click.Context(command)
+    found = [command.get_command(context, name) for name in command.list_commands(context)]
+    return [each for one in found if one is not None for each in _all_commands(one)]
 
 
 def _command_names(ctx: click.Context) -> list[str]:
@@ -143,14 +199,14 @@ def _command_names(ctx: click.Context) -> list[str]:
     return names[::-1]
 
 
-def _known_options(command: click.Command) -> dict[str, str]:
-    """Parameters by every spelling they go by: the long option's name, or the argument's."""
-    known: dict[str, str] = {}
+def _known_options(command: click.Command) -> dict[str, click.Parameter]:
+    """Parameters by the name of their long option, or of the argument."""
+    known: dict[str, click.Parameter] = {}
     for parameter in command.params:
-        if parameter.name is None or parameter.name == "config":
-            continue
-        for spelling in [parameter.name, *(part.lstrip("-") for part in parameter.opts if part.startswith("--"))]:
-            known[_spelled(spelling)] = parameter.name
+        long = [part for part in parameter.opts if part.startswith("--") or isinstance(parameter, click.Argument)]
+        for spelling in long:
+            if spelling not in ("--config", "--help", "--version"):
+                known[_spelled(spelling.lstrip("-"))] = parameter
     return known
 
 

@@ -15,19 +15,37 @@ def print_json(result: Any) -> None:
     click.echo(json.dumps(_plain(result), indent=2, ensure_ascii=False, allow_nan=False))
 
 
-def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> None:
-    """A table whose first ``left`` columns are texts and the others numbers."""
+def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> None:
+    """A table whose first ``left`` columns are texts and the others numbers; never squeezed."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
 
-    console = Console(file=sys.stdout, width=width(), highlight=False)
+    console = Console(file=sys.stdout, width=max(width(), _natural(header, rows)), highlight=False, soft_wrap=True)
     table = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False, title_style="bold")
     for index, name in enumerate(header):
-        table.add_column(name, justify="left" if index < left else "right", no_wrap=index >= left, overflow="fold")
+        table.add_column(name, justify="left" if index < left else "right", no_wrap=True)
     for row in rows:
         table.add_row(*(_safe(cell) for cell in row))
     console.print(table)
+
+
+def _natural(header: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+    """Columns that a table needs."""
+    return sum(max(map(len, column)) + 3 for column in zip(header, *rows, strict=True)) + 2
+
+
+def without_columns(
+    header: list[str], rows: list[list[str]], droppable: Iterable[str]
+) -> tuple[list[str], list[list[str]]]:
+    """The table without as many of the droppable columns, in turn, as the terminal has no room for."""
+    for name in droppable:
+        if _natural(header, rows) <= width():
+            break
+        if name in header:
+            at = header.index(name)
+            header, rows = header[:at] + header[at + 1 :], [row[:at] + row[at + 1 :] for row in rows]
+    return header, rows
 
 
 def width() -> int:

@@ -49,19 +49,16 @@ def _table(rows: list[Any], most: int) -> Any:
 
 
 class _Lines:
-    """A line per iteration if asked to say more, else one every few seconds."""
+    """A line every few seconds; with --verbose the library's own log has one for every iteration."""
 
     def __init__(self, talk: Talk) -> None:
         self.talk = talk
         self.last = time.monotonic()
 
     def __call__(self, row: Any) -> None:
-        text = f"iteration {row.iteration}: {row.log_likelihood:.6f} nats per sample, gain {row.gain:.3g}"
-        if time.monotonic() - self.last > EVERY_SECONDS:
+        if self.talk.level == 0 and time.monotonic() - self.last > EVERY_SECONDS:
             self.last = time.monotonic()
-            self.talk.say(text)
-        else:
-            self.talk.say(text, least=1)
+            self.talk.say(f"iteration {row.iteration}: {row.log_likelihood:.6f} nats per sample, gain {row.gain:.3g}")
 
 
 @contextmanager

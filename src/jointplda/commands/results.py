@@ -30,14 +30,24 @@ def with_truth(
     """Scores and a mask of targets; both classes must be there."""
     import numpy as np
 
+    from jointplda.data.tables import ScoreTable
+    from jointplda.errors import InputError, warn
     from jointplda.evaluation.join import with_key
 
     if key is not None:
         if key.target is None:
             raise click.ClickException(f"{key_path}: a trial list without labels; a key has a column target/nontarget.")
-        table = with_key(table, key, allow_missing=allow_missing)
+        try:
+            table = with_key(table, key, allow_missing=allow_missing)
+        except InputError as error:
+            raise click.ClickException(f"{scores}, {key_path}: {error}") from None
     elif table.trials.target is None:
         raise click.ClickException(f"{scores}: does not say which trials are targets; give --key.")
+    assert table.trials.target is not None
+    stated = np.flatnonzero(table.trials.target >= 0)
+    if len(stated) < len(table.values):
+        warn(f"{scores}: {len(table.values) - len(stated):,} trials are not labelled and are left out.")
+        table = ScoreTable(table.trials.take(stated), table.values[stated])
     assert table.trials.target is not None
     target = table.trials.target == 1
     targets = int(np.count_nonzero(target))
@@ -63,7 +73,7 @@ def as_dict(result: Evaluation) -> dict[str, Any]:
 
 def print_results(results: Mapping[str, Evaluation]) -> None:
     """A table of the main figures by part (one system), or by system (several)."""
-    from jointplda.commands.output import print_table
+    from jointplda.commands.output import print_table, without_columns
 
     names = _columns(results)
     if len(results) == 1:
@@ -72,7 +82,8 @@ def print_results(results: Mapping[str, Evaluation]) -> None:
             [name, f"{part.targets:,}", f"{part.nontargets:,}", *(_cell(part, column) for column in names)]
             for name, part in result.parts.items()
         ]
-        print_table("", ["trials", "targets", "non-targets", *names], rows)
+        droppable = ["targets", "non-targets", *_optional(names)]
+        print_table("", *without_columns(["trials", "targets", "non-targets", *names], rows, droppable))
         return
     hard = any("cross / same" in result.parts for result in results.values())
     header = ["system", *names, *(["EER cross / same"] if hard else [])]
@@ -80,7 +91,12 @@ def print_results(results: Mapping[str, Evaluation]) -> None:
         [name, *(_cell(result.pooled, column) for column in names), *([_hard(result)] if hard else [])]
         for name, result in results.items()
     ]
-    print_table("", header, rows)
+    print_table("", *without_columns(header, rows, _optional(names)))
+
+
+def _optional(names: Sequence[str]) -> list[str]:
+    """Measures that a narrow terminal does without, in the order they go."""
+    return [name for kind in ("actDCF", "minDCF", "minCllr") for name in names if name.startswith(kind)]
 
 
 def _columns(results: Mapping[str, Evaluation]) -> list[str]:
@@ -114,14 +130,15 @@ def _hard(result: Evaluation) -> str:
     return "–" if part is None else _cell(part, "EER")
 
 
-def print_intervals(results: Sequence[Evaluation]) -> None:
-    """What the brackets are, or where to find them."""
+def print_intervals(results: Sequence[Evaluation], *, guessed: bool = False) -> None:
+    """What the brackets are, or where to find them; ``guessed`` if target trials alone say who is who."""
     from jointplda.commands.output import width
 
     told = interval_text(results)
     if told:
         where = "[ ]" if width() >= WIDE else f"in terminals of {WIDE} columns, and with --json"
-        click.echo(f"intervals {where}: {told}")
+        note = ", as target trials link them (--speaker gives the real ones)" if guessed else ""
+        click.echo(f"intervals {where}: {told}{note}")
 
 
 def interval_text(results: Sequence[Evaluation]) -> str:

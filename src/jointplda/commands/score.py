@@ -24,7 +24,7 @@ KINDS = ("kaldi", "wespeaker", "nist", "bosaris", "npy")
 @click.option("--trials", type=options.IN_FILE, help="Trial list: which to score against which.")
 @click.option("--all", "all_pairs", is_flag=True, help="Score every enrolment sample (or model) against every test.")
 @click.option("--models", type=options.IN_FILE, help="Models of several samples: spk2utt, or lines 'model sample'.")
-@click.option("--labels", type=options.IN_FILE, help="Table of labels, joined by id; needed for --channel.")
+@click.option("--labels", type=options.IN_FILE, help="Labels by id, for --channel.")
 @click.option(
     "--channel", "channels", multiple=True, metavar="COL|FILE",
     help="Known channels of both sides, one per condition of the model. Without it they are averaged over.",
@@ -65,6 +65,7 @@ def _score(given: dict[str, Any], talk: Talk) -> None:
     test = enroll if given["test"] in (None, given["enroll"]) else inputs.load(given["test"], given["labels"])
     _check_dimensions(pipe, enroll, given["enroll"])
     _check_dimensions(pipe, test, given["test"] or given["enroll"])
+    _tell_of_channels(pipe, (enroll,) if test is enroll else (enroll, test), given, talk)
     models = None if given["models"] is None else read_enrolment(given["models"])
     trials = _trials(given, enroll, test, models, talk)
     scorer = _with_models if models is not None else _pairs
@@ -90,7 +91,7 @@ def _trials(given: dict[str, Any], enroll: EmbeddingTable, test: EmbeddingTable,
     from jointplda.data.tables import Trials
     from jointplda.formats import match_ids, read_trials
 
-    names = enroll.ids if models is None else np.array(list(models), dtype=np.str_)
+    names = enroll.ids if models is None else _usable_models(models, enroll, given, talk)
     if given["all_pairs"]:
         first = np.repeat(np.arange(len(names)), len(test.ids))
         second = np.tile(np.arange(len(test.ids)), len(names))
@@ -101,7 +102,8 @@ def _trials(given: dict[str, Any], enroll: EmbeddingTable, test: EmbeddingTable,
     trials = read_trials(given["trials"])
     where, missing = str(given["trials"]), given["allow_missing"]
     what = "enrolment ids" if models is None else "models"
-    left = match_ids(trials.models, names, what, where, missing)
+    among = "the embeddings" if models is None else f"{given['models']}"
+    left = match_ids(trials.models, names, what, where, missing, among)
     right = match_ids(trials.samples, test.ids, "test ids", where, missing)
     enrol, sample = left[trials.enrol], right[trials.test]
     kept = np.flatnonzero((enrol >= 0) & (sample >= 0))
@@ -114,6 +116,24 @@ def _trials(given: dict[str, Any], enroll: EmbeddingTable, test: EmbeddingTable,
     return Trials(names, test.ids, enrol[kept], sample[kept], target, columns)
 
 
+def _usable_models(models: Any, enroll: EmbeddingTable, given: dict[str, Any], talk: Talk) -> Any:
+    """Names of the models that have a sample with an embedding."""
+    import numpy as np
+
+    from jointplda.data.tables import some
+
+    there = set(enroll.ids.tolist())
+    empty = [name for name, samples in models.items() if not there & set(samples)]
+    if empty and not given["allow_missing"]:
+        raise click.ClickException(
+            f"{given['models']}: no sample of these models has an embedding: {some(empty)}. Use --allow-missing to "
+            "leave them out."
+        )
+    if empty:
+        talk.say(f"{len(empty):,} models without any sample are left out.")
+    return np.array([name for name in models if name not in set(empty)], dtype=np.str_)
+
+
 def _channels(table: EmbeddingTable, given: dict[str, Any]) -> Any:
     from jointplda.commands import inputs
     from jointplda.data.labels import Columns
@@ -122,6 +142,23 @@ def _channels(table: EmbeddingTable, given: dict[str, Any]) -> Any:
         return None
     names = tuple(inputs.column_name(channel) for channel in given["channels"])
     return Columns(names, tuple(inputs.column(table, channel, "--channel") for channel in given["channels"]))
+
+
+def _tell_of_channels(pipe: Any, tables: tuple[EmbeddingTable, ...], given: dict[str, Any], talk: Talk) -> None:
+    """Say how many samples have no label, and if none of the labels was seen in training."""
+    seen = pipe[-1].seen_
+    known = [] if seen is None else [{str(label) for label in labels} for labels in seen.channels]
+    for k, given_name in enumerate(given["channels"]):
+        labels = [label for table in tables for label in _channels(table, given).values[k].tolist()]
+        missing = labels.count("")
+        if missing:
+            talk.say(f"{missing:,} of {len(labels):,} samples have no {given_name}: it is averaged over.")
+        new = set(labels) - {""}
+        if k < len(known) and new and not new & known[k]:
+            talk.say(
+                f"none of the {len(new)} values of {given_name} was seen in training, which has "
+                f"{', '.join(sorted(known[k])[:5])}{', ...' if len(known[k]) > 5 else ''}: is it the right column?"
+            )
 
 
 def _pairs(
@@ -154,9 +191,6 @@ def _with_models(
     owners = [name for name in wanted for _ in models[name]]
     rows = match_ids(samples, enroll.ids, "enrolment samples", str(given["models"]), given["allow_missing"])
     there = rows >= 0
-    empty = sorted(set(wanted) - {name for name, ok in zip(owners, there, strict=True) if ok})
-    if empty:
-        raise click.ClickException(f"{given['models']}: model {empty[0]!r} has no sample that has an embedding.")
     owners = [name for name, ok in zip(owners, there, strict=True) if ok]
     part = enroll.take(rows[there])
     enrolment = pipe.enroll(part.X, owners, _channels(part, given))

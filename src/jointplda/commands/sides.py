@@ -27,14 +27,15 @@ class SampleLabels:
         """Gather labels by sample id from a labels file (or an embeddings file), and models from theirs."""
         import numpy as np
 
+        from jointplda.commands.inputs import label_table
         from jointplda.data.tables import LabelTable
-        from jointplda.formats import read_enrolment, read_labels
+        from jointplda.formats import read_enrolment
 
         found = {} if models is None else read_enrolment(models)
         own = [sample for name in trials.models for sample in found.get(str(name), [str(name)])]
         ids = list(dict.fromkeys([*own, *map(str, trials.samples)]))
         names = np.array(ids, dtype=np.str_)
-        columns = {} if labels is None else _columns(read_labels(labels), names, labels)
+        columns = {} if labels is None else _columns(label_table(labels), names, labels)
         return cls(trials, LabelTable(names, columns), found)
 
     def name(self, given: str) -> str:
@@ -63,7 +64,7 @@ class SampleLabels:
         from jointplda.evaluation.join import speakers_from_targets
 
         if given is None:
-            left, right = speakers_from_targets(self.trials)
+            left, right = speakers_from_targets(self.trials, self.models)
         else:
             enrol, right = self.both(given, "--speaker")
             mixed = [str(name) for name, each in zip(self.trials.models, enrol, strict=True) if len(each) > 1]
@@ -74,9 +75,11 @@ class SampleLabels:
             missing += [str(n) for n, s in zip(self.trials.samples, right, strict=True) if not s]
             if missing and not allow_missing:
                 raise click.ClickException(
-                    f"--speaker {given}: no speaker for {some(missing)}. With --allow-missing each counts as one."
+                    f"--speaker {given}: no speaker for {some(missing)}. Are they models of several samples? Then give "
+                    "--models. With --allow-missing each counts as a speaker."
                 )
-            left = np.where(left == "", np.char.add("model ", self.trials.models), left)
+            own = np.array([f"model {n}" if str(n) in self.models else f"sample {n}" for n in self.trials.models])
+            left = np.where(left == "", own, left)
             right = np.where(right == "", np.char.add("sample ", self.trials.samples), right)
         _, codes = np.unique(np.concatenate((left, right)), return_inverse=True)
         return codes[: len(left)], codes[len(left) :]

@@ -12,6 +12,11 @@ from jointplda.commands import options
 if TYPE_CHECKING:
     from jointplda.commands.options import Talk
 
+KEPT = (
+    "speaker_rank", "channel_ranks", "center", "length_norm", "pca", "lda", "noise", "noise_prior", "speaker_prior",
+    "n_init", "seed",
+)  # fmt: skip
+"""Options that --resume takes from the model."""
 OVERHEAD_SECONDS = 2e-3  # of an iteration, whatever its work
 
 
@@ -61,7 +66,7 @@ def preprocessing(function: Any) -> Any:
 @click.option("--n-init", type=click.IntRange(1), default=1, show_default=True, help="Starts to try.")
 @options.seed
 @click.option(
-    "--resume", type=options.IN_FILE, help="Go on from this model file, with its preprocessing and its ranks."
+    "--resume", type=options.IN_FILE, help="Go on from this model file, with its preprocessing, ranks and priors."
 )
 @click.option("--plan", is_flag=True, help="Only say what would be done: levels, memory, time. Nothing is written.")
 @options.allow_missing
@@ -73,8 +78,8 @@ def command(ctx: click.Context, /, quiet: bool, verbose: bool, debug: bool, **gi
     """Train Joint PLDA on the embeddings DATA and write a model file.
 
     DATA is an npz, npy, HDF5 or Parquet file, or a Kaldi scp, ark or folder. Preprocessing is fitted on DATA in the
-    order its options are given, and stored with the model. Ctrl-C ends training and keeps the model so far; --resume
-    goes on from it.
+    order its options are given, and stored with the model. Ctrl-C ends training and keeps the model so far (exit code
+    0); --resume goes on from it.
     """
     if given["out"] is None and not given["plan"]:
         raise click.UsageError("Missing option '--out' (or --plan, to see what would be done).")
@@ -82,6 +87,13 @@ def command(ctx: click.Context, /, quiet: bool, verbose: bool, debug: bool, **gi
         raise click.UsageError("give --channel-rank once, or once for every --channel.")
     if given["channel_ranks"] and not given["channels"]:
         raise click.UsageError("--channel-rank needs a --channel.")
+    if given["resume"]:
+        fixed = [name for name in KEPT if ctx.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE]
+        if fixed:
+            spelled = ", ".join(
+                "--" + name.replace("channel_ranks", "channel_rank").replace("_", "-") for name in fixed
+            )
+            raise click.UsageError(f"{spelled}: taken from the resumed model; leave out.")
     if not given["plan"]:
         options.check_new(given["out"], given["force"])
     with options.talking(quiet, verbose) as talk:
@@ -160,8 +172,8 @@ def _fit(pipe: Any, X: Any, speakers: Any, conditions: Any, given: dict[str, Any
 
     from jointplda.commands.progress import iterations
 
-    with warnings.catch_warnings(), iterations(talk, given["max_iter"]) as callback:
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with warnings.catch_warnings(record=True) as caught, iterations(talk, given["max_iter"]) as callback:
+        warnings.simplefilter("always")
         pipe[-1].set_params(callback=callback)
         channels = {} if conditions is None else {"channels": conditions}
         if given["resume"]:
@@ -171,10 +183,16 @@ def _fit(pipe: Any, X: Any, speakers: Any, conditions: Any, given: dict[str, Any
         else:
             pipe.fit(X, speakers, **channels)
     pipe[-1].set_params(callback=None, warm_start=False)
+    interrupted = any("interrupted" in str(each.message) for each in caught)
+    for each in caught:
+        if not issubclass(each.category, ConvergenceWarning):
+            warnings.warn(each.message, each.category, stacklevel=1)
     if not pipe[-1].converged_:
+        end = "was interrupted" if interrupted else "stopped"
+        advice = "go on with" if interrupted else f"--tol is {given['tol']:g}: raise --max-iter, or go on with"
         talk.say(
-            f"{click.style('warning:', fg='yellow')} EM stopped after {pipe[-1].n_iter_} iterations without converging "
-            f"(--tol {given['tol']:g}). Raise --max-iter, or go on with --resume {given['out']}."
+            f"{click.style('warning:', fg='yellow')} EM {end} after {pipe[-1].n_iter_} iterations without converging; "
+            f"{advice} --resume {given['out']}."
         )
 
 

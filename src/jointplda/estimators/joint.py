@@ -154,7 +154,10 @@ class JointPLDA(Model):
                 supported[k] = 0  # a channel per sample: U U' cannot be told from a full D^-1
         given = self.channel_rank
         if given is None:
-            ranks: tuple[int, ...] = tuple(supported)
+            named = [max(len(labels) - 1, 0) for labels in statistics.labels[1:]]
+            ranks: tuple[int, ...] = tuple(
+                min(n, most) if n else most for n, most in zip(named, supported, strict=True)
+            )
         else:
             wanted = list(np.ravel(np.asarray(given, dtype=object)))
             wanted = wanted * K if np.ndim(given) == 0 else wanted

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jointplda.data.labels import encode
-from jointplda.errors import InputError
+from jointplda.errors import InputError, warn
 from jointplda.metrics.measures import PRIORS, Measures, measure
 from jointplda.metrics.parts import CELL_PARTS, cell_parts
 from jointplda.metrics.resampling import bootstrap
@@ -164,6 +164,8 @@ def evaluate(
     Evaluation
     """
     values, mask = as_trials(scores, target)
+    if np.median(values[mask]) < np.median(values[~mask]):
+        warn("targets score lower than non-targets in the middle: do higher scores mean the same speaker?")
     sides, settings = sides or Sides(), settings or Settings()
     same = None if sides.same_channel is None else np.asarray(sides.same_channel, dtype=np.int8)
     if same is not None and same.shape != mask.shape:

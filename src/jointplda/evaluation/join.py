@@ -27,11 +27,12 @@ def with_key(scores: ScoreTable, key: Trials, *, allow_missing: bool = False) ->
     Returns
     -------
     ScoreTable
-        In the order of the key, with its truth and condition columns.
+        In the order of the key, with its truth and condition columns. Trials that are listed more than once count
+        once.
     """
     if key.target is None:
         raise InputError("the key does not say which trials are targets; expected a third column target/nontarget.")
-    key = key.take(key.target != UNKNOWN)
+    key = _once(key.take(key.target != UNKNOWN))
     own = pair_codes(scores.trials)
     models, samples = positions(key.models, scores.trials.models), positions(key.samples, scores.trials.samples)
     enrol, test = models[key.enrol], samples[key.test]
@@ -50,9 +51,8 @@ def _refuse_unmatched(
 ) -> None:
     """Trials without a score, and scores without a trial in the key."""
     missing = np.flatnonzero(~found)
-    used = np.zeros(len(scores.values), dtype=np.bool_)
-    used[rows[found]] = True
-    extra = np.flatnonzero(~used)
+    pairs = pair_codes(scores.trials)
+    extra = np.flatnonzero(~np.isin(pairs, pairs[rows[found]]))
     if not found.any():
         first = scores.trials
         raise InputError(
@@ -76,16 +76,26 @@ def _refuse_unmatched(
         warn(f"{len(missing):,} trials without a score and {len(extra):,} scores without a key were left out.")
 
 
+def _once(trials: Trials) -> Trials:
+    """Each pair once, where it came first."""
+    first = np.unique(pair_codes(trials), return_index=True)[1]
+    if len(first) == len(trials):
+        return trials
+    warn(f"{len(trials) - len(first):,} trials of the key are repeated and count once.")
+    return trials.take(np.sort(first))
+
+
 def pair_codes(trials: Trials) -> Index:
     """One number for each (model, sample)."""
     return trials.enrol * max(len(trials.samples), 1) + trials.test
 
 
-def speakers_from_targets(trials: Trials) -> tuple[Names, Names]:
+def speakers_from_targets(trials: Trials, models: Mapping[str, Sequence[str]] | None = None) -> tuple[Names, Names]:
     """Speakers of models and of samples, as the key's own target trials join them.
 
     Models and samples that a chain of target trials links are one speaker; an impostor sample without any target
-    trial is a speaker of its own.
+    trial is a speaker of its own. An enrolment name that is not in ``models`` is the sample of that name itself; a
+    model is linked to its own samples.
 
     Returns
     -------
@@ -95,10 +105,12 @@ def speakers_from_targets(trials: Trials) -> tuple[Names, Names]:
     targets = trials.take(trials.target == 1) if trials.target is not None else trials.take(np.zeros(0, dtype=np.int64))
     n_models, n_samples = len(trials.models), len(trials.samples)
     size = n_models + n_samples
-    same_name = positions(trials.samples, trials.models)
-    twins = np.flatnonzero(same_name >= 0)
-    rows = np.concatenate((targets.enrol, same_name[twins]))
-    columns = np.concatenate((targets.test, twins)) + n_models
+    own = [(models or {}).get(str(name), [str(name)]) for name in trials.models]
+    owner = np.repeat(np.arange(n_models), [len(each) for each in own])
+    enrolled = positions([sample for each in own for sample in each], trials.samples)
+    there = enrolled >= 0
+    rows = np.concatenate((targets.enrol, owner[there]))
+    columns = np.concatenate((targets.test, enrolled[there])) + n_models
     links = coo_array((np.ones(len(rows), dtype=np.int8), (rows, columns)), shape=(size, size))
     _, component = connected_components(links, directed=False)
     names = component.astype(str)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jointplda.data.tables import EmbeddingTable, Index, LabelTable, Names, no_duplicates, positions, some
-from jointplda.errors import FileError, InputError
+from jointplda.errors import FileError, InputError, warn
 from jointplda.formats.hdf5 import is_hdf5, read_arrays
 from jointplda.formats.kaldi import BINARY, read_ark, read_scp
 from jointplda.formats.labels import kaldi_column, read_labels
@@ -63,16 +63,30 @@ def read_embeddings(
     source = Path(path)
     target, found = _from_folder(source) if source.is_dir() else (existing(source), None)
     table = found if found is not None else _from_file(target)
+    if not len(table.ids) and head(target).startswith(NPY_MAGIC):
+        table = _with_table_beside(table, target, labels)
     if labels is not None:
         table = _joined(table, labels, target, strict)
     if not len(table.ids) and len(table.X):
         if head(target).startswith(NPY_MAGIC):
             raise InputError(
                 f"{target}: a matrix without ids; give a table of labels with one row for each of its {len(table.X)} "
-                "rows, in order (--labels)."
+                "rows, in order (--labels), or put it beside the matrix as a .tsv or .csv of the same name."
             )
         table = EmbeddingTable(_row_numbers(len(table.X)), table.X, table.columns)
     return _checked(table, target)
+
+
+def _with_table_beside(table: EmbeddingTable, path: Path, labels: PathLikeStr | LabelTable | None) -> EmbeddingTable:
+    """Ids and labels of a matrix from the .tsv or .csv of the same name, unless that is the labels file itself."""
+    for suffix in (".tsv", ".csv"):
+        beside = path.with_suffix(suffix)
+        own = labels is not None and not isinstance(labels, LabelTable) and Path(labels).resolve() == beside.resolve()
+        if beside.is_file() and not own:
+            found = read_labels(beside, rows_only=True)
+            if len(found.ids) == len(table.X):
+                return EmbeddingTable(found.ids, table.X, found.columns)
+    return table
 
 
 def _from_file(path: Path) -> EmbeddingTable:
@@ -148,6 +162,9 @@ def _from_arrays(arrays: Arrays, path: Path) -> EmbeddingTable:
         for name, values in arrays.items()
         if values.shape == (len(X),) and name != names[where if where is not None else matrix]
     }
+    for name, values in arrays.items():
+        if values.ndim == 1 and values.dtype.kind in "USO" and len(values) != len(X):
+            warn(f"{path}: {name} has {len(values):,} values for {len(X):,} samples, and is no label column.")
     return EmbeddingTable(ids, X, columns)
 
 

@@ -124,7 +124,12 @@ def _one_text(value: object, what: str, path: Path) -> str:
 
 
 def match_ids(
-    wanted: Sequence[str] | Names, available: Sequence[str] | Names, what: str, where: str, allow_missing: bool = False
+    wanted: Sequence[str] | Names,
+    available: Sequence[str] | Names,
+    what: str,
+    where: str,
+    allow_missing: bool = False,
+    among: str = "the embeddings",
 ) -> Index:
     """Where each wanted id is among the available ones.
 
@@ -137,6 +142,8 @@ def match_ids(
         The file that names them.
     allow_missing : bool
         Give -1 for ids that are not available instead of an error.
+    among : str
+        What the available ones are of, for the message.
 
     Returns
     -------
@@ -154,8 +161,8 @@ def match_ids(
         return found
     shown = ", ".join(repr(str(wanted[i])) for i in missing[:3]) + (", ..." if len(missing) > 3 else ".")
     advice = (
-        f"The embeddings have ids like {str(available[0])!r}: check that both name the same samples."
+        f"There they are like {str(available[0])!r}; check that both name the same."
         if len(missing) == len(found) and len(available)
         else "Use --allow-missing to leave their trials out."
     )
-    raise InputError(f"{where}: {len(missing)} of {len(found)} {what} are not in the embeddings: {shown} {advice}")
+    raise InputError(f"{where}: {len(missing)} of {len(found)} {what} are not in {among}: {shown} {advice}")

@@ -36,13 +36,15 @@ def read_scores(path: PathLikeStr, models: AnyNames | None = None, samples: AnyN
     """Read the scores of trials.
 
     Understood are Kaldi (``enrol test score``), WeSpeaker (a label as fourth column), NIST tables with a header,
-    BOSARIS HDF5, and an ``.npy`` matrix. Text may be gzipped. The content decides, not the name.
+    BOSARIS HDF5, and an ``.npy`` matrix with its names beside it. Text may be gzipped. The content decides, not the
+    name.
 
     Parameters
     ----------
     path : path
     models, samples : sequence of str, optional
-        The names of the rows and columns of an ``.npy`` matrix, which holds none itself.
+        The names of the rows and columns of an ``.npy`` matrix; default: from the files beside it that end in
+        ``.rows`` and ``.columns``.
 
     Returns
     -------
@@ -97,8 +99,13 @@ def _without_header(sheet: Sheet) -> tuple[ScoreTable, Rows]:
 
 
 def _from_matrix(path: Path, models: AnyNames | None, samples: AnyNames | None) -> ScoreTable:
+    models = _names_beside(path, "rows") if models is None else models
+    samples = _names_beside(path, "columns") if samples is None else samples
     if models is None or samples is None:
-        raise InputError(f"{path}: a matrix holds no names; give those of its rows and columns (models and samples).")
+        raise InputError(
+            f"{path}: a matrix holds no names; put those of its rows and columns beside it, one a line, as "
+            f"{path.stem}.rows and {path.stem}.columns."
+        )
     matrix = read_npy(path)
     shape = (len(models), len(samples))
     if matrix.shape != shape:
@@ -111,6 +118,21 @@ def _from_matrix(path: Path, models: AnyNames | None, samples: AnyNames | None) 
     return bosaris.checked_scores(Trials(as_names(models), as_names(samples), enrol, test), matrix.astype(float), path)
 
 
+def _names_beside(path: Path, what: str) -> list[str] | None:
+    """Names of the rows or columns of a matrix, from the file beside it that has them."""
+    names = path.with_suffix(f".{what}")
+    return names.read_text(encoding="utf-8").splitlines() if names.is_file() else None
+
+
+def _write_matrix(table: ScoreTable, path: Path) -> None:
+    """A matrix, and the names of its rows and columns beside it."""
+    matrix = full_matrix(table, path)
+    for what, names in (("rows", table.trials.models), ("columns", table.trials.samples)):
+        with text_file(path.with_suffix(f".{what}")) as stream:
+            stream.writelines(f"{name}\n" for name in names)
+    write_npy(path, matrix)
+
+
 def write_scores(table: ScoreTable, path: PathLikeStr, kind: str | None = None) -> None:
     """Write scores, whole or not at all, with digits enough to read back the same numbers.
 
@@ -121,7 +143,8 @@ def write_scores(table: ScoreTable, path: PathLikeStr, kind: str | None = None) 
         Text is gzipped if the name ends in ``.gz``.
     kind : {"kaldi", "wespeaker", "nist", "bosaris", "npy"}, optional
         By default, from the name: ``.h5`` and ``.hdf5`` bosaris, ``.npy`` npy, ``.tsv`` nist, others kaldi.
-        ``"npy"`` needs a score for every pair of a model and a sample, and keeps no names.
+        ``"npy"`` needs a score for every pair of a model and a sample; names are written beside it, as ``.rows`` and
+        ``.columns``.
     """
     by_name = {".h5": "bosaris", ".hdf5": "bosaris", ".npy": "npy", ".tsv": "nist"}
     kind = check_choice("kind", kind or by_name.get(suffix_of(path), "kaldi"), KINDS)
@@ -133,7 +156,7 @@ def write_scores(table: ScoreTable, path: PathLikeStr, kind: str | None = None) 
     if kind == "bosaris":
         bosaris.write_score_matrix(table, path)
     elif kind == "npy":
-        write_npy(path, full_matrix(table, path))
+        _write_matrix(table, Path(path))
     elif kind == "nist":
         _write_nist(table, path)
     else:

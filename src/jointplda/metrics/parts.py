@@ -49,9 +49,6 @@ def roc_at(scores: ArrayLike, target: ArrayLike, ratio: float = 1.02) -> tuple[F
     thresholds = np.append(np.unique(np.concatenate(chosen)), np.inf)
     p_miss = np.searchsorted(targets, thresholds) / len(targets)
     p_fa = 1.0 - np.searchsorted(nontargets, thresholds) / len(nontargets)
-    if thresholds[-2] == np.inf:
-        thresholds, p_miss, p_fa = thresholds[:-1], p_miss[:-1], p_fa[:-1]
-        return np.append(thresholds, np.inf), np.append(p_miss, 1.0), np.append(p_fa, 0.0)
     p_miss[-1], p_fa[-1] = 1.0, 0.0
     return thresholds, p_miss, p_fa
 

@@ -12,6 +12,7 @@ Mask = NDArray[np.bool_]
 Codes = NDArray[np.int64]
 
 PIECE = 1 << 14
+_LEAST_NORMAL = float(np.finfo(np.float64).tiny)
 _BELOW_SIGN = np.int64(2**63 - 1)
 
 
@@ -78,6 +79,9 @@ def labels_in_order(scores: Floats, target: Mask) -> Mask:
         finite = np.clip(scores, -edge, edge)
         low, high = -edge, edge
     scale = 0.5 ** max(float(np.frexp(max(-low, high))[1]) - 1.0, 0.0)
+    if np.isinf(high) or (scale < 1e-10 and _underflows(finite, scale)):
+        order = np.lexsort((~target, scores))
+        return target[order]
     keys = np.empty(len(finite), dtype=np.int64)
     for start in range(0, len(finite), PIECE):
         piece = slice(start, start + PIECE)
@@ -93,8 +97,15 @@ def labels_in_order(scores: Floats, target: Mask) -> Mask:
     return labels
 
 
+def _underflows(scores: Floats, scale: float) -> bool:
+    """Whether scaling would leave too few digits of the scores nearest to zero."""
+    sizes = np.abs(scores[scores != 0])
+    return bool(sizes.min(initial=np.inf) * scale < _LEAST_NORMAL)
+
+
 def spread_ranks(n: int, from_low: float, from_high: float) -> Codes:
     """Ranks that grow geometrically from the lowest and from the highest, meeting in the middle."""
-    low = np.unique(np.floor(from_low ** np.arange(np.log(n) / np.log(from_low))).astype(np.int64)) - 1
-    high = n - np.unique(np.floor(from_high ** np.arange(np.log(n) / np.log(from_high))).astype(np.int64))
-    return np.unique(np.concatenate((low[low <= n // 2], high[high >= n // 2])))
+    low = np.unique(np.floor(from_low ** np.arange(np.log(n) / np.log(from_low) + 1)).astype(np.int64)) - 1
+    high = n - np.unique(np.floor(from_high ** np.arange(np.log(n) / np.log(from_high) + 1)).astype(np.int64))
+    chosen = np.concatenate((low[low <= n // 2], high[high >= n // 2]))
+    return np.unique(np.clip(chosen, 0, n - 1))

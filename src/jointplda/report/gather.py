@@ -1,6 +1,5 @@
 """What a report shows, made of evaluations and models: curves thinned to what a plot can show."""
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -155,7 +154,8 @@ def _distributions(result: Evaluation) -> dict[str, Distribution]:
     if not len(finite):
         return {}
     low, high = np.quantile(finite, [0.002, 0.998])
-    edges = np.linspace(low, high if high > low else low + 1.0, BINS + 1)
+    high = max(high, low + 1e-9 * max(1.0, abs(low)))
+    edges = np.linspace(low, high, BINS + 1)
     return {
         name: _distribution(result.scores[members], edges) for name, members in _cell_members(result) if members.any()
     }
@@ -189,9 +189,10 @@ def _tippett(result: Evaluation) -> dict[str, Curve]:
 
 
 def _pav(result: Evaluation) -> Curve:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return Curve(*pav_curve(result.scores, result.target))
+    finite = np.isfinite(result.scores)
+    if len(np.unique(result.target[finite])) < 2:
+        return Curve(np.zeros(0), np.zeros(0))
+    return Curve(*pav_curve(result.scores[finite], result.target[finite]))
 
 
 def _singular_values(loading: AnyArray) -> Floats:
