@@ -200,12 +200,14 @@ def _softplus_sums(scores: Floats, target: Mask) -> Floats:
     ln(1 + e^z) = (|z| + z) / 2 + ln(1 + e^-|z|), and the last part of many trials is the logarithm of one product.
     """
     y, size = target.astype(np.float64), np.abs(scores)
-    factors = np.exp(-size) * np.stack((y, np.ones_like(y)))
-    factors += 1.0
     whole = len(scores) // _GROUP * _GROUP
+    factors = np.empty((2, len(scores)))
+    np.exp(-size, out=factors[1])
+    np.multiply(factors[1], y, out=factors[0])
+    factors += 1.0
     products = factors[:, :whole].reshape(2, _GROUP, -1).prod(axis=1)
     logs = np.log(products).sum(axis=1) + np.log(factors[:, whole:]).sum(axis=1)
-    size_of_targets, of_targets = (y * size).sum(), (y * scores).sum()
+    size_of_targets, of_targets = np.einsum("i,i->", y, size), np.einsum("i,i->", y, scores)
     return np.array(
         [
             logs[0] + (size_of_targets - of_targets) / 2,
