@@ -1,4 +1,6 @@
-"""Speed of metrics, as ratios within one run over ``np.sort`` of the same scores, on one thread.
+"""Speed of metrics, as ratios within one run over ``np.sort`` of the same scores.
+
+np.sort runs on one thread; ``measure`` computes Cllr on a second while it sorts. The products of draws run on one.
 
 python -m benchmarks.metrics
 """
@@ -59,7 +61,7 @@ def start():
 
 def main():
     rng = np.random.default_rng(0)
-    print("NumPy on one thread")
+    print("np.sort and bootstrap on one thread, measure on two")
     draws(rng, ten_million(rng))
     start()
     return summary()

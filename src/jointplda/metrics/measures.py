@@ -4,6 +4,7 @@ Each measure is a plain function of ``scores`` and ``target``; several at once c
 """
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -86,11 +87,13 @@ def measure(scores: ArrayLike, target: ArrayLike, priors: Sequence[float] = PRIO
     (0.0, 0.0)
     """
     values, mask = as_trials(scores, target)
-    outline = hull_of_labels(labels_in_order(values, mask))
+    with ThreadPoolExecutor(1) as beside:
+        cost = beside.submit(_cllr, values, mask) if is_llr else None  # while the scores are sorted
+        outline = hull_of_labels(labels_in_order(values, mask))
     targets = int(np.count_nonzero(mask))
     return Measures(
         eer=hull_eer(outline),
-        cllr=_cllr(values, mask) if is_llr else float("nan"),
+        cllr=float("nan") if cost is None else cost.result(),
         min_cllr=hull_min_cllr(outline),
         min_dcf={prior: hull_min_dcf(outline, prior) for prior in priors},
         act_dcf={prior: _act_dcf(values, mask, prior, 1.0, 1.0) for prior in priors} if is_llr else {},

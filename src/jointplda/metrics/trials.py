@@ -69,7 +69,8 @@ def labels_in_order(scores: Floats, target: Mask) -> Mask:
     """Labels by ascending score, targets first among equal scores, from one sort of integers.
 
     A float64 read as an integer keeps its order once the bits below the sign of negative ones are flipped. Scaled by
-    a power of two to below 2 in size it leaves the top bit free: shifted by one, it carries its label in the last.
+    a power of two to below 2 in size it leaves the top bit free: shifted by one, less one for a target, it carries its
+    label in the last, and targets come first among equals.
     """
     finite = scores
     low, high = float(scores.min()), float(scores.max())
@@ -83,17 +84,24 @@ def labels_in_order(scores: Floats, target: Mask) -> Mask:
         order = np.lexsort((~target, scores))
         return target[order]
     keys = np.empty(len(finite), dtype=np.int64)
+    scaled, signs = np.empty(PIECE), np.empty(PIECE, dtype=np.int64)
     for start in range(0, len(finite), PIECE):
-        piece = slice(start, start + PIECE)
-        bits = (finite[piece] * scale + 0.0).view(np.int64)
-        bits ^= (bits >> 63) & _BELOW_SIGN
+        piece = slice(start, min(start + PIECE, len(finite)))
+        size = piece.stop - start
+        values, below = scaled[:size], signs[:size]
+        np.multiply(finite[piece], scale, out=values)
+        values += 0.0  # -0.0 becomes 0.0
+        bits = values.view(np.int64)
+        np.right_shift(bits, 63, out=below)
+        below &= _BELOW_SIGN
+        bits ^= below
         bits <<= 1
-        np.bitwise_or(bits, ~target[piece], out=keys[piece])
+        np.subtract(bits, target[piece], out=keys[piece])
     keys.sort()
     labels = np.empty(len(keys), dtype=np.bool_)
     for start in range(0, len(keys), PIECE):
         piece = slice(start, start + PIECE)
-        np.equal(keys[piece] & 1, 0, out=labels[piece])
+        np.bitwise_and(keys[piece], 1, out=labels[piece].view(np.int8), casting="unsafe")
     return labels
 
 
