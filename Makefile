@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test test-all lint bench docs picture clean
+.PHONY: demo test test-all lint bench accuracy docs picture clean
 
 demo: $(VENV)/.run
 	$(BIN)/jointplda demo
@@ -28,6 +28,10 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.em
 	$(BIN)/python -m benchmarks.metrics
 	OPENBLAS_NUM_THREADS=2 $(BIN)/python -m benchmarks.score
+
+DATA ?= data
+accuracy: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.accuracy $(DATA)
 
 docs: $(VENV)/.dev
 	$(BIN)/python docs/make_commands.py docs/commands.md
