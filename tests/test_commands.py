@@ -266,6 +266,21 @@ def test_nothing_is_overwritten(files, tmp_path):
     assert "does not exist" in run("info", tmp_path / "absent", code=2).stderr
 
 
+def test_nothing_beside_is_overwritten_either(files, tmp_path):
+    folder, *_ = files
+    source = folder / "kaldi-test"
+    for ending, target in ((".tsv", "e.npy"), (".ark", "e.scp"), (".utt2lang", "e.scp")):
+        (tmp_path / f"e{ending}").write_text("mine")
+        assert f"e{ending}: is there already" in run("convert", "embeddings", source, tmp_path / target, code=1).stderr
+        assert os.listdir(tmp_path) == [f"e{ending}"]
+        (tmp_path / f"e{ending}").unlink()
+    (tmp_path / "s.rows").write_text("mine")
+    scoring = ["score", folder / "api.safetensors", *score_arguments(folder, "tsv"), "--all"]
+    assert "s.rows" in run(*scoring, "--out", tmp_path / "s.npy", code=1).stderr
+    run(*scoring, "--out", tmp_path / "s.npy", "--force")
+    assert (tmp_path / "s.rows").read_text() != "mine"
+
+
 BAD = [
     (["train", "train.npy", "--out", "m"], 2, "--speaker"),
     (["train", "bare.npy", "--speaker", "speaker", "--out", "m"], 1, "--labels"),

@@ -43,11 +43,23 @@ def command(quiet: bool, verbose: bool, debug: bool, **given: Any) -> None:
     if given["kind"] is not None and given["kind"] not in kinds:
         raise click.UsageError(f"--to {given['kind']}: {given['what']} can be written as {', '.join(kinds) or 'text'}.")
     options.check_new(given["target"], given["force"])
+    options.check_new_beside(given["target"], _written_beside(given), given["force"])
     with options.talking(quiet, verbose) as talk:
         before = _beside(given["target"])
         said = _CONVERT[given["what"]](given, talk)
         new = sorted(path for path, when in _beside(given["target"]).items() if before.get(path) != when)
         talk.say(f"{said} written to {', '.join(map(str, new)) or given['target']}")
+
+
+def _written_beside(given: dict[str, Any]) -> tuple[str, ...]:
+    """Endings of the files that a conversion writes beside its target."""
+    kind = given["kind"] or {".npy": "npy", ".scp": "kaldi", ".ark": "kaldi"}.get(given["target"].suffix)
+    endings = {
+        ("embeddings", "npy"): (".tsv",),
+        ("embeddings", "kaldi"): (".ark", ".scp", ".utt2*"),
+        ("scores", "npy"): (".rows", ".columns"),
+    }
+    return endings.get((given["what"], kind or ""), ())
 
 
 def _beside(path: Path) -> dict[Path, int]:

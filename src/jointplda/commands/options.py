@@ -1,11 +1,12 @@
 """Options that several commands share, and settings from a TOML file."""
 
+import glob
 import logging
 import re
 import sys
 import tomllib
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -135,6 +136,14 @@ def check_new(path: Path | None, overwrite: bool) -> None:
         raise click.ClickException(f"{path}: is there already. Choose another name, or give --force.")
     if not path.absolute().parent.is_dir():
         raise click.ClickException(f"{path}: the folder {path.absolute().parent} does not exist; create it first.")
+
+
+def check_new_beside(path: Path, endings: Iterable[str], overwrite: bool) -> None:
+    """Refuse to overwrite the files that come beside ``path``, such as the names of a matrix's rows."""
+    for ending in endings:
+        for beside in path.parent.glob(glob.escape(path.stem) + ending):
+            if beside != path:
+                check_new(beside, overwrite)
 
 
 def _read_config(ctx: click.Context, param: click.Parameter, value: Path | None) -> None:

@@ -48,6 +48,8 @@ def command(quiet: bool, verbose: bool, debug: bool, **given: Any) -> None:
     if bool(given["trials"]) == given["all_pairs"]:
         raise click.UsageError("give either --trials or --all.")
     options.check_new(given["out"], given["force"])
+    if given["kind"] == "npy" or (given["kind"] is None and given["out"].suffix == ".npy"):
+        options.check_new_beside(given["out"], (".rows", ".columns"), given["force"])
     with options.talking(quiet, verbose) as talk:
         _score(given, talk)
 
