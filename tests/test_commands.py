@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from numpy.testing import assert_allclose
 
-from files_on_disk import api_model, make_world, trial_lines, trials_among, write_kaldi, write_tables
+from files_on_disk import api_model, as_rows, make_world, trial_lines, trials_among, write_kaldi, write_tables
 from jointplda import PLDA, Pipeline, metrics
 from jointplda.calibration import fit_affine
 from jointplda.commands import main
@@ -126,7 +126,9 @@ def test_models_of_several_samples(files, tmp_path):
     assert_allclose(found.values.reshape(2, -1), expected, rtol=1e-5, atol=1e-5)
     run("score", folder / "api.safetensors", *score_arguments(folder, "tsv"), "--models", tmp_path / "spk2utt",
         "--all", "--channel", "language", "--out", tmp_path / "k")  # fmt: skip
-    assert len(read_scores(tmp_path / "k").values) == 3 * len(test.ids)
+    kept = read_scores(tmp_path / "k")
+    assert len(kept.values) == 3 * (len(test.ids) - 3)
+    assert not any(b in enrolled[a] for a, b in as_rows(kept.trials))
 
 
 def test_known_channels_and_all_pairs(files, tmp_path):

@@ -43,7 +43,7 @@ def command(quiet: bool, verbose: bool, debug: bool, **given: Any) -> None:
     """Score trials with MODEL and write natural-log likelihood ratios.
 
     Ids in the trial list are samples of --enroll and --test, or names from --models. With --all, a sample is never
-    scored against itself, unless a full matrix (.npy) is written.
+    scored against itself, nor against a model enrolled with it, unless a full matrix (.npy) is written.
     """
     if bool(given["trials"]) == given["all_pairs"]:
         raise click.UsageError("give either --trials or --all.")
@@ -90,17 +90,18 @@ def _trials(given: dict[str, Any], enroll: EmbeddingTable, test: EmbeddingTable,
     """The trials to score; their names are exactly the ids (or models) that are there."""
     import numpy as np
 
-    from jointplda.data.tables import Trials
+    from jointplda.data.tables import Trials, positions
     from jointplda.formats import match_ids, read_trials
 
     names = enroll.ids if models is None else _usable_models(models, enroll, given, talk)
     if given["all_pairs"]:
-        first = np.repeat(np.arange(len(names)), len(test.ids))
-        second = np.tile(np.arange(len(test.ids)), len(names))
-        if models is None and given["kind"] != "npy" and given["out"].suffix != ".npy":
-            other = np.flatnonzero(names[first] != test.ids[second])
-            first, second = first[other], second[other]
-        return Trials(names, test.ids, first, second)
+        wanted = np.ones((len(names), len(test.ids)), dtype=np.bool_)
+        if given["kind"] != "npy" and given["out"].suffix != ".npy":
+            own = [[str(name)] if models is None else models[str(name)] for name in names]
+            rows = np.repeat(np.arange(len(names)), [len(each) for each in own])
+            columns = positions([sample for each in own for sample in each], test.ids)
+            wanted[rows[columns >= 0], columns[columns >= 0]] = False
+        return Trials(names, test.ids, *np.nonzero(wanted))
     trials = read_trials(given["trials"])
     where, missing = str(given["trials"]), given["allow_missing"]
     what = "enrolment ids" if models is None else "models"
