@@ -99,9 +99,10 @@ def _trials(given: dict[str, Any], enroll: EmbeddingTable, test: EmbeddingTable,
         if given["kind"] != "npy" and given["out"].suffix != ".npy":
             own = [[str(name)] if models is None else models[str(name)] for name in names]
             rows = np.repeat(np.arange(len(names)), [len(each) for each in own])
-            columns = positions([sample for each in own for sample in each], test.ids)
-            wanted[rows[columns >= 0], columns[columns >= 0]] = False
-        return Trials(names, test.ids, *np.nonzero(wanted))
+            at = positions([sample for each in own for sample in each], test.ids)
+            wanted[rows[at >= 0], at[at >= 0]] = False
+        first, second = (index.astype(np.int64) for index in np.nonzero(wanted))
+        return Trials(names, test.ids, first, second)
     trials = read_trials(given["trials"])
     where, missing = str(given["trials"]), given["allow_missing"]
     what = "enrolment ids" if models is None else "models"
