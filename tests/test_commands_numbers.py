@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from command_line import run
 from files_on_disk import api_model, as_rows, make_world, write_tables
 from jointplda import Pipeline
 from jointplda.calibration import fit_affine, load_calibration
 from jointplda.commands import score as score_command
 from jointplda.evaluation.evaluate import Settings, Sides, evaluate
 from jointplda.formats import read_scores
-from test_commands import run
 
 PRIORS = (0.05, 0.5, 0.8)
 

@@ -250,6 +250,8 @@ def test_an_interrupt_keeps_the_model_so_far(data):
         model = JointPLDA(3, 2, callback=stop, n_init=4, tol=0.0).fit(X, s, channels=c)
     with pytest.warns(ConvergenceWarning, match="did not converge"):
         three = JointPLDA(3, 2, max_iter=3, tol=0.0).fit(X, s, channels=c)
+    assert model.interrupted_
+    assert not three.interrupted_
     assert not model.converged_
     assert model.n_iter_ == 3
     assert np.array_equal(model.V_, three.V_)

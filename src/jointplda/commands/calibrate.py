@@ -27,7 +27,7 @@ def command() -> None:
 @options.force
 @options.as_json
 @options.common
-def train(quiet: bool, verbose: bool, debug: bool, **given: Any) -> None:
+def train(quiet: bool, verbose: bool, **given: Any) -> None:
     """Fit a calibration on SCORES whose truth is known, and write it to a file.
 
     Use scores of speakers that are neither in the model's training nor in the later test.
@@ -70,7 +70,7 @@ def train(quiet: bool, verbose: bool, debug: bool, **given: Any) -> None:
 @options.force
 @options.common
 def apply(
-    calibration: Path, scores: Path, out: Path, kind: str | None, force: bool, quiet: bool, verbose: bool, debug: bool
+    calibration: Path, scores: Path, out: Path, kind: str | None, force: bool, quiet: bool, verbose: bool
 ) -> None:
     """Apply a CALIBRATION file to SCORES."""
     options.check_new(out, force)

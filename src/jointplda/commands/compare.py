@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,8 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from jointplda.commands.options import Talk
-    from jointplda.evaluation.evaluate import Evaluation, Settings, Sides
-    from jointplda.evaluation.systems import Recipe, Scored, TestSet, TrainingSet
+    from jointplda.evaluation.evaluate import Evaluation, Settings
+    from jointplda.evaluation.protocol import Experiment
+    from jointplda.evaluation.systems import Recipe, Scored, TrainingSet
 
 
 def recipe_options(function: Any) -> Any:
@@ -60,7 +62,7 @@ def recipe_options(function: Any) -> Any:
 @options.force
 @options.as_json
 @options.common
-def command(quiet: bool, verbose: bool, debug: bool, **given: Any) -> None:
+def command(quiet: bool, verbose: bool, **given: Any) -> None:
     """Train and score several systems on DATA alike, and print one table.
 
     Cosine (of embeddings centred on the training mean), LDA + PLDA and PLDA, each also with the means of the (known)
@@ -70,42 +72,37 @@ def command(quiet: bool, verbose: bool, debug: bool, **given: Any) -> None:
     if given["split"] and given["test"]:
         raise click.UsageError("give --test or --split, not both.")
     with options.talking(quiet, verbose) as talk:
-        train, test, sides, target = _protocol(given, talk)
         facts = [("data", str(given["data"])), *([("test data", str(given["test"]))] if given["test"] else [])]
-        run(given, train, test, sides, target, facts, talk)
+        run(given, _experiment(given, talk), facts, talk)
 
 
 def run(
     given: dict[str, Any],
-    train: TrainingSet,
-    test: TestSet,
-    sides: Sides,
-    target: Any,
+    experiment: Experiment,
     facts: Sequence[tuple[str, str]],
     talk: Talk,
-    title: str = "",
-) -> dict[str, Evaluation]:
+    title: str = "Systems compared",
+) -> None:
     """Train, score and evaluate every system; print the table and write the page."""
     from jointplda.commands.output import print_json
     from jointplda.commands.results import as_dict, print_intervals, print_results
     from jointplda.evaluation.evaluate import Settings
 
     settings = Settings(given["draws"], 0.9, tuple(given["priors"]), True, given["seed"])
-    scored = _train_all(given, train, test, talk)
-    results = _evaluate_all(scored, target, sides, settings, talk)
+    scored = _train_all(given, experiment, talk)
+    results = _evaluate_all(scored, experiment, settings, talk)
     if given["report"] is not None:
-        _report(given, scored, results, train, facts, title)
+        _report(given, scored, results, experiment.train, facts, title)
         talk.say(f"report written to {given['report']}")
     if given["as_json"]:
         print_json({"systems": {name: as_dict(result) for name, result in results.items()}})
-        return results
+        return
     print_results(results)
-    click.echo(f'"cross / same": targets across {train.conditions[0]} against non-targets within one.')
+    click.echo(f'"cross / same": targets across {experiment.train.conditions[0]} against non-targets within one.')
     print_intervals(list(results.values()))
-    return results
 
 
-def _train_all(given: dict[str, Any], train: TrainingSet, test: TestSet, talk: Talk) -> list[Scored]:
+def _train_all(given: dict[str, Any], experiment: Experiment, talk: Talk) -> list[Scored]:
     from jointplda.commands.progress import bar
     from jointplda.evaluation.systems import run_systems
 
@@ -118,7 +115,8 @@ def _train_all(given: dict[str, Any], train: TrainingSet, test: TestSet, talk: T
             elif iteration.iteration % 5 == 0:
                 progress(iteration.iteration, given["max_iter"])
 
-        for system in run_systems(train, test, _recipe(given), systems=given.get("systems") or None, callback=told):
+        chosen = given.get("systems") or None
+        for system in run_systems(experiment.train, experiment.test, _recipe(given), systems=chosen, callback=told):
             scored.append(system)
             took = time.monotonic() - begun
             talk.say(f"{system.name}: trained and scored ({took:.1f} s)", least=1)
@@ -127,10 +125,8 @@ def _train_all(given: dict[str, Any], train: TrainingSet, test: TestSet, talk: T
 
 
 def _evaluate_all(
-    scored: list[Scored], target: Any, sides: Sides, settings: Settings, talk: Talk
+    scored: list[Scored], experiment: Experiment, settings: Settings, talk: Talk
 ) -> dict[str, Evaluation]:
-    from dataclasses import replace
-
     from jointplda.commands.progress import bar
     from jointplda.evaluation.evaluate import evaluate
 
@@ -139,7 +135,7 @@ def _evaluate_all(
         with bar(talk, f"evaluating {system.name}") as progress:
             own = replace(settings, is_llr=system.is_llr)
             done = _bar_callback(progress)
-            results[system.name] = evaluate(system.scores, target, sides, own, done)
+            results[system.name] = evaluate(system.scores, experiment.target, experiment.sides, own, done)
     return results
 
 
@@ -150,7 +146,7 @@ def _bar_callback(progress: Any) -> Any:
 def _recipe(given: dict[str, Any]) -> Recipe:
     from jointplda.evaluation.systems import Recipe
 
-    return Recipe(**{name: given[name] for name in Recipe.__dataclass_fields__})
+    return Recipe(**{name: given[name] for name in (field.name for field in fields(Recipe))})
 
 
 def _report(
@@ -164,20 +160,19 @@ def _report(
     systems = [
         system_of(each.name, results[each.name], description=each.description, model=each.model) for each in scored
     ]
-    recipe = _recipe(given)
     told = [
         *facts,
         ("training", f"{len(train.X):,} samples of {len(set(train.speakers.tolist())):,} speakers"),
         ("conditions", ", ".join(train.conditions)),
-        ("settings", ", ".join(f"{name} {getattr(recipe, name)}" for name in recipe.__dataclass_fields__)),
+        ("settings", ", ".join(f"{name} {value}" for name, value in asdict(_recipe(given)).items())),
     ]
     write_report(
-        given["report"], title or "Systems compared", systems, list(results.values()), train.conditions[0], told,
+        given["report"], title, systems, list(results.values()), train.conditions[0], told,
         summary_of(results, train.conditions[0]),
     )  # fmt: skip
 
 
-def _protocol(given: dict[str, Any], talk: Talk) -> tuple[TrainingSet, TestSet, Sides, Any]:
+def _experiment(given: dict[str, Any], talk: Talk) -> Experiment:
     """Training set and test trials, as the options say."""
     import numpy as np
 

@@ -32,7 +32,7 @@ KINDS = {
 @click.option("--absorb-channel", is_flag=True, help="Put U U' into the within-speaker covariance of a foreign model.")
 @options.force
 @options.common
-def command(quiet: bool, verbose: bool, debug: bool, **given: Any) -> None:
+def command(quiet: bool, verbose: bool, **given: Any) -> None:
     """Read SOURCE, whatever its format, and write it as TARGET.
 
     Formats of TARGET: embeddings npz, npy (with a table beside it), hdf5, parquet, kaldi; trials kaldi, voxceleb, nist,

@@ -27,7 +27,7 @@ EXPORTED_TRIALS = 40_000
 @options.seed
 @options.as_json
 @options.common
-def command(quiet: bool, verbose: bool, debug: bool, **given: Any) -> None:
+def command(quiet: bool, verbose: bool, **given: Any) -> None:
     """Train and compare systems on the voices that come with jointplda, and write a page.
 
     Training voices were heard through one or two transmissions each, test voices through many. PLDA takes the
@@ -51,9 +51,9 @@ def command(quiet: bool, verbose: bool, debug: bool, **given: Any) -> None:
             f"{len(train.ids):,} recordings of {len(set(train.speakers.tolist()))} synthetic voices to train on, "
             f"{len(test.ids):,} of {len(set(test.speakers.tolist()))} others to test on"
         )
-        training, testing, sides, target = trials_of(train, test, ["transmission"])
+        experiment = trials_of(train, test, ["transmission"])
         facts = [("data", "voices that come with jointplda (synthetic; see the data card)")]
-        run(given, training, testing, sides, target, facts, talk, "Joint PLDA on the bundled voices")
+        run(given, experiment, facts, talk, "Joint PLDA on the bundled voices")
         click.echo(f"Open {given['report'].resolve()} in a browser.", err=given["as_json"])
 
 

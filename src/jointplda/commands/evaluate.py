@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 @options.force
 @options.as_json
 @options.common
-def command(quiet: bool, verbose: bool, debug: bool, **given: Any) -> None:
+def command(quiet: bool, verbose: bool, **given: Any) -> None:
     """Evaluate SCORES (one file or several, side by side) against a key.
 
     Prints EER, minimum and actual detection costs, Cllr and minCllr with 90 % speaker-bootstrap intervals: pooled, in

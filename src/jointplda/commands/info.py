@@ -14,7 +14,7 @@ from jointplda.commands import options
 @click.argument("model", type=options.IN_FILE)
 @options.as_json
 @options.common
-def command(model: Path, as_json: bool, quiet: bool, verbose: bool, debug: bool) -> None:
+def command(model: Path, as_json: bool, quiet: bool, verbose: bool) -> None:
     """Say what MODEL holds: ranks, preprocessing, training, settings. Calibration files are understood too."""
     from jointplda.commands.output import print_facts, print_json
     from jointplda.files import read_metadata

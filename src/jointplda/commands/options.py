@@ -86,7 +86,7 @@ def spoken(message: str) -> str:
 def common(function: F) -> F:
     """--config, --quiet, --verbose and --debug, which every command has."""
     for option in (
-        click.option("--debug", is_flag=True, help="Show where in the program an error arose."),
+        click.option("--debug", is_flag=True, expose_value=False, help="Show where in the program an error arose."),
         click.option("--verbose", "-v", is_flag=True, help="Say more on standard error."),
         click.option("--quiet", "-q", is_flag=True, help="Say nothing on standard error but errors."),
         click.option(

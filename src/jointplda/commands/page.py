@@ -19,7 +19,6 @@ def write_report(
     channel: str,
     facts: Sequence[tuple[str, str]],
     summary: str = "",
-    notes: Sequence[str] = (),
 ) -> None:
     """Write the page of some systems."""
     from jointplda.commands.results import interval_text
@@ -35,7 +34,4 @@ def write_report(
         ("intervals", intervals or "none"),
         ("jointplda", version("jointplda")),
     ]
-    write_page(
-        Page(title, summary or told, systems, listed, channel, intervals, tuple(notes)),
-        path,
-    )
+    write_page(Page(title, summary or told, systems, listed, channel, intervals), path)

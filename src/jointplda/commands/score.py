@@ -39,7 +39,7 @@ KINDS = ("kaldi", "wespeaker", "nist", "bosaris", "npy")
 @options.allow_missing
 @options.force
 @options.common
-def command(quiet: bool, verbose: bool, debug: bool, **given: Any) -> None:
+def command(quiet: bool, verbose: bool, **given: Any) -> None:
     """Score trials with MODEL and write natural-log likelihood ratios.
 
     Ids in the trial list are samples of --enroll and --test, or names from --models. With --all, a sample is never
@@ -48,10 +48,15 @@ def command(quiet: bool, verbose: bool, debug: bool, **given: Any) -> None:
     if bool(given["trials"]) == given["all_pairs"]:
         raise click.UsageError("give either --trials or --all.")
     options.check_new(given["out"], given["force"])
-    if given["kind"] == "npy" or (given["kind"] is None and given["out"].suffix == ".npy"):
+    if _writes_matrix(given):
         options.check_new_beside(given["out"], (".rows", ".columns"), given["force"])
     with options.talking(quiet, verbose) as talk:
         _score(given, talk)
+
+
+def _writes_matrix(given: dict[str, Any]) -> bool:
+    """Whether --out is a full matrix, which has a place for every pair."""
+    return bool(given["kind"] == "npy" or (given["kind"] is None and given["out"].suffix == ".npy"))
 
 
 def _score(given: dict[str, Any], talk: Talk) -> None:
@@ -96,7 +101,7 @@ def _trials(given: dict[str, Any], enroll: EmbeddingTable, test: EmbeddingTable,
     names = enroll.ids if models is None else _usable_models(models, enroll, given, talk)
     if given["all_pairs"]:
         wanted = np.ones((len(names), len(test.ids)), dtype=np.bool_)
-        if given["kind"] != "npy" and given["out"].suffix != ".npy":
+        if not _writes_matrix(given):
             own = [[str(name)] if models is None else models[str(name)] for name in names]
             rows = np.repeat(np.arange(len(names)), [len(each) for each in own])
             at = positions([sample for each in own for sample in each], test.ids)

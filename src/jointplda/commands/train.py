@@ -74,7 +74,7 @@ def preprocessing(function: Any) -> Any:
 @options.as_json
 @options.common
 @click.pass_context
-def command(ctx: click.Context, /, quiet: bool, verbose: bool, debug: bool, **given: Any) -> None:
+def command(ctx: click.Context, /, quiet: bool, verbose: bool, **given: Any) -> None:
     """Train Joint PLDA on the embeddings DATA and write a model file.
 
     DATA is an npz, npy, HDF5 or Parquet file, or a Kaldi scp, ark or folder. Preprocessing is fitted on DATA in the
@@ -172,36 +172,35 @@ def _fit(pipe: Any, X: Any, speakers: Any, conditions: Any, given: dict[str, Any
 
     from jointplda.commands.progress import iterations
 
-    with warnings.catch_warnings(record=True) as caught, iterations(talk, given["max_iter"]) as callback:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(), iterations(talk, given["max_iter"]) as callback:
+        warnings.simplefilter("ignore", ConvergenceWarning)
         pipe[-1].set_params(callback=callback)
         channels = {} if conditions is None else {"channels": conditions}
-        if given["resume"]:
-            for step in [step for _, step in pipe.steps[:-1]]:
-                X = step.transform(X)
-            pipe[-1].fit(X, speakers, **channels)
-        else:
-            pipe.fit(X, speakers, **channels)
+        pipe[-1].fit(_preprocessed(pipe, X, speakers, fitted=bool(given["resume"])), speakers, **channels)
     pipe[-1].set_params(callback=None, warm_start=False)
-    interrupted = any("interrupted" in str(each.message) for each in caught)
-    for each in caught:
-        if not issubclass(each.category, ConvergenceWarning):
-            warnings.warn(each.message, each.category, stacklevel=1)
     if not pipe[-1].converged_:
-        end = "was interrupted" if interrupted else "stopped"
-        advice = "go on with" if interrupted else f"--tol is {given['tol']:g}: raise --max-iter, or go on with"
+        end = "was interrupted" if pipe[-1].interrupted_ else "stopped"
+        advice = (
+            "go on with" if pipe[-1].interrupted_ else f"--tol is {given['tol']:g}: raise --max-iter, or go on with"
+        )
         talk.say(
             f"{click.style('warning:', fg='yellow')} EM {end} after {pipe[-1].n_iter_} iterations without converging; "
             f"{advice} --resume {given['out']}."
         )
 
 
+def _preprocessed(pipe: Any, X: Any, speakers: Any, *, fitted: bool) -> Any:
+    """Samples as the model gets them; the steps before it are fitted first, unless they are already."""
+    for _, step in pipe.steps[:-1]:
+        X = step.transform(X) if fitted else step.fit(X, speakers).transform(X)
+    return X
+
+
 def _show_plan(pipe: Any, X: Any, speakers: Any, conditions: Any, given: dict[str, Any]) -> None:
     from jointplda.commands.output import bytes_text, print_facts, print_json, seconds_text
     from jointplda.commands.progress import flops
 
-    for step in [step for _, step in pipe.steps[:-1]]:
-        X = step.transform(X) if given["resume"] else step.fit(X, speakers).transform(X)
+    X = _preprocessed(pipe, X, speakers, fitted=bool(given["resume"]))
     channels = () if conditions is None else (conditions,)
     plan = pipe[-1].plan(X, speakers, *channels)
     seconds = plan.work / flops() + OVERHEAD_SECONDS

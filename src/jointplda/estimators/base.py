@@ -43,6 +43,7 @@ class Model(Scores, BaseEstimator):  # type: ignore[misc]
     log_likelihoods_: Array
     n_iter_: int
     converged_: bool
+    interrupted_: bool
 
     # Parameters of fitting, by name; the constructors of the subclasses set them.
     speaker_rank: int | None
@@ -305,6 +306,7 @@ class Model(Scores, BaseEstimator):  # type: ignore[misc]
             "channels": list(statistics.n_channels),
             "conditions": list(statistics.conditions),
         }
+        self.interrupted_ = result.interrupted
         self._set_trace(result.fit.log_likelihoods, result.fit.converged and not result.interrupted)
         active, kept = self.parameters_.active()
         self.seen_ = remember(statistics.with_conditions(kept), active)

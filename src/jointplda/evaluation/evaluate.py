@@ -11,7 +11,7 @@ from jointplda.data.labels import encode
 from jointplda.errors import InputError, warn
 from jointplda.metrics.measures import PRIORS, Measures, measure
 from jointplda.metrics.parts import CELL_PARTS, cell_parts
-from jointplda.metrics.resampling import bootstrap
+from jointplda.metrics.resampling import bootstrap, speaker_codes
 from jointplda.metrics.trials import Floats, Mask, as_trials
 
 POOLED = "pooled"
@@ -171,7 +171,7 @@ def evaluate(
     if same is not None and same.shape != mask.shape:
         raise InputError(f"same_channel should have one value for each of the {len(mask):,} scores, got {same.shape}.")
     drawn = settings.draws if sides.enrol_speakers is not None and sides.test_speakers is not None else 0
-    speakers = _speakers(sides, len(mask)) if drawn else None
+    speakers = speaker_codes(sides.enrol_speakers, sides.test_speakers, len(mask))[:2] if drawn else None
     measured = _Measurer(values, mask, speakers, settings, drawn, callback)
     parts = {name: measured.part(name, members) for name, members in _members(mask, same, sides.conditions)}
     return Evaluation(values, mask, same, parts, settings.is_llr, drawn, measured.speakers, settings.level)
@@ -241,17 +241,3 @@ def _members(
         for code in np.sort(np.argsort(-counts, kind="stable")[:MOST_CONDITIONS]):
             if counts[code]:
                 yield f"{column} = {coded.names[code]}", coded.codes == code
-
-
-def _speakers(sides: Sides, n: int) -> tuple[Codes, Codes]:
-    """Speakers of both sides as whole numbers from one list."""
-    given = np.asarray(sides.enrol_speakers), np.asarray(sides.test_speakers)
-    for side in given:
-        if side.shape != (n,):
-            raise InputError(f"speakers should have one label for each of the {n:,} scores, got shape {side.shape}.")
-    if all(side.dtype.kind in "iu" and side.min(initial=0) >= 0 for side in given):
-        return given[0].astype(np.int64), given[1].astype(np.int64)
-    coded = Coded.of(np.concatenate(given), "speakers")
-    if (coded.codes < 0).any():
-        raise InputError("intervals need the speaker of both sides of every trial; some labels are missing.")
-    return coded.codes[:n], coded.codes[n:]

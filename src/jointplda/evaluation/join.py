@@ -1,14 +1,13 @@
 """Scores, keys and labels put side by side: which trial is which, who speaks in it, which channels it joins."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from jointplda.data.tables import UNKNOWN, Index, LabelTable, Names, ScoreTable, Trials, positions, some
+from jointplda.data.tables import UNKNOWN, Index, Names, ScoreTable, Trials, positions, some
 from jointplda.errors import InputError, warn
 from jointplda.evaluation.evaluate import Coded
 
@@ -117,15 +116,6 @@ def speakers_from_targets(trials: Trials, models: Mapping[str, Sequence[str]] | 
     return names[:n_models], names[n_models:]
 
 
-def column_of(labels: LabelTable, column: str, ids: Sequence[str] | Names, what: str) -> Names:
-    """Labels of ids from one column; empty where an id has none."""
-    if column not in labels.columns:
-        raise InputError(f"no column {column!r} in {what}; it has {', '.join(map(repr, labels.columns)) or 'none'}.")
-    rows = positions(ids, labels.ids)
-    values = labels.columns[column]
-    return np.where(rows >= 0, values[np.maximum(rows, 0)], "")
-
-
 def model_labels(of_samples: Mapping[str, str], models: Mapping[str, Sequence[str]], names: Names) -> list[set[str]]:
     """The labels that each model's enrolment samples have; a model without a map is a sample itself."""
     return [{of_samples.get(s, "") for s in models.get(str(name), [str(name)])} - {""} for name in names]
@@ -155,11 +145,6 @@ def pair_conditions(enrol: Sequence[set[str]], test: Names, trials: Trials) -> C
     number = {name: index for index, name in enumerate(names)}
     codes = np.array([[number.get(text, -1) for text in row] for row in texts], dtype=np.int64)
     return Coded(codes[first[trials.enrol], second[trials.test]], names)
-
-
-def without_truth(trials: Trials) -> Trials:
-    """The same trials, unlabelled."""
-    return replace(trials, target=None)
 
 
 def _pair(trials: Trials, index: int) -> str:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,15 @@ class Samples:
         return Samples(self.ids[rows], self.X[rows], self.speakers[rows], self.channels[rows])
 
 
+class Experiment(NamedTuple):
+    """A training set, the trials to score, what is known of their sides, and which are targets."""
+
+    train: TrainingSet
+    test: TestSet
+    sides: Sides
+    target: NDArray[np.bool_]
+
+
 def held_out(speakers: Names, share: float, seed: int) -> NDArray[np.bool_]:
     """Mask (n,) of the samples of speakers to hold out, drawn by the seed."""
     names = np.unique(speakers)
@@ -57,8 +66,8 @@ def trials_of(
     trials: str | PathLike[str] | None = None,
     *,
     allow_missing: bool = False,
-) -> tuple[TrainingSet, TestSet, Sides, NDArray[np.bool_]]:
-    """Training set, test trials, what is known of their sides, and which are targets.
+) -> Experiment:
+    """Training on some samples, trials among others.
 
     Parameters
     ----------
@@ -91,7 +100,7 @@ def trials_of(
     same[~(known[pairs[:, 0]] & known[pairs[:, 1]])] = -1
     training = TrainingSet(train.X, train.speakers, train.channels, conditions)
     testing = TestSet(test.X, test.X, pairs, test.channels, test.channels)
-    return training, testing, Sides(codes[pairs[:, 0]], codes[pairs[:, 1]], same), target
+    return Experiment(training, testing, Sides(codes[pairs[:, 0]], codes[pairs[:, 1]], same), target)
 
 
 def _listed(

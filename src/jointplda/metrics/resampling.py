@@ -115,12 +115,13 @@ def bootstrap(
     Notes
     -----
     Beyond ``EXACT_BINS`` distinct scores, scores are binned by rank, 2 % wide towards the ends that matter: the rates
-    of a draw are exact at the edges of bins, and the thresholds of ``priors`` are edges.
+    of a draw are exact at the edges of bins, and the thresholds of ``priors`` are edges. Costs at the best threshold
+    may then be up to 0.5 % high.
     """
     values, mask = as_trials(scores, target)
     if draws < 1 or not 0 < level < 1:
         raise InputError(f"draws should be at least 1 and level between 0 and 1, got {draws!r} and {level!r}.")
-    first, second, count = _speaker_codes(enrol_speakers, test_speakers, len(values))
+    first, second, count = speaker_codes(enrol_speakers, test_speakers, len(values))
     edges = _edges(values, mask, [bayes_threshold(prior) for prior in priors])
     bins = np.searchsorted(edges, values, side="right")
     costs = np.minimum(np.logaddexp(0.0, np.where(mask, -values, values)), _INFINITE) if is_llr else np.zeros(0)
@@ -241,7 +242,7 @@ def _edges(scores: Floats, target: Mask, thresholds: Sequence[float]) -> Floats:
     return np.union1d(distinct, thresholds)
 
 
-def _speaker_codes(enrol: ArrayLike, test: ArrayLike, n: int) -> tuple[Codes, Codes, int]:
+def speaker_codes(enrol: ArrayLike, test: ArrayLike, n: int) -> tuple[Codes, Codes, int]:
     """Speakers of both sides as codes from one numbering."""
     sides = [np.asarray(side) for side in (enrol, test)]
     for side, name in zip(sides, ("enrol_speakers", "test_speakers"), strict=True):

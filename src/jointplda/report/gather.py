@@ -1,6 +1,6 @@
 """What a report shows, made of evaluations and models: curves thinned to what a plot can show."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from jointplda.calibration.pav import pav_curve
 from jointplda.evaluation.evaluate import POOLED, Evaluation, Part
 from jointplda.linalg import AnyArray
 from jointplda.metrics.measures import PRIORS, bayes_threshold
-from jointplda.metrics.parts import CELL_PARTS, cell_parts, roc_at
+from jointplda.metrics.parts import cell_parts, roc_at
 from jointplda.metrics.rocch import hull
 from jointplda.report.content import (
     CELLS,
@@ -197,9 +197,3 @@ def _pav(result: Evaluation) -> Curve:
 
 def _singular_values(loading: AnyArray) -> Floats:
     return np.asarray(np.linalg.svd(loading, compute_uv=False), dtype=np.float64)
-
-
-def parts_in_order(parts: Sequence[str]) -> list[str]:
-    """Pooled first, then the cells, then conditions as they came."""
-    first = [POOLED, *CELL_PARTS]
-    return [part for part in first if part in parts] + [part for part in parts if part not in first]

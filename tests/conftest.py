@@ -1,0 +1,26 @@
+"""Fixtures that several test files share."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from files_on_disk import api_model, make_world, trial_lines, trials_among, write_kaldi, write_tables
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("world")
+    world, is_train = make_world()
+    train, test = world.take(is_train), world.take(~is_train)
+    for name, part in (("train", train), ("test", test)):
+        write_tables(folder, name, part)
+        write_kaldi(folder, f"kaldi-{name}", part)
+    np.save(folder / "bare.npy", train.X)
+    pairs = trials_among(test)
+    (folder / "trials").write_text(trial_lines(test, pairs))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = api_model(train)
+    model.save(folder / "api.safetensors")
+    return folder, train, test, pairs, model
