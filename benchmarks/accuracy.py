@@ -2,53 +2,62 @@
 
 python -m benchmarks.accuracy FOLDER
 
-FOLDER holds ``.npz`` files with ``embeddings``, ``speaker`` and ``channel``. Each split holds out 35 % of the speakers;
-training speakers keep one, two or all of their channels, drawn at random; test trials are all pairs of at most two
-samples of every test speaker in every channel. Figures are means over splits; intervals are the 5th to the 95th
-percentile of draws of test speakers, those of all splits together.
+FOLDER holds ``.npz`` files with ``embeddings``, ``speaker`` and ``channel``. Each split trains on 65 % of the speakers,
+who keep one, two or all of their channels, drawn at random; test trials are all pairs of at most two samples of every
+other speaker in every channel. Figures are means over splits; intervals are the 5th to the 95th percentile of draws of
+test speakers, those of all splits together. Last come training sets cut to 15 and 30 speakers in one channel each.
 """
 
 import argparse
 import sys
+import time
 import warnings
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
+from benchmarks.timing import report, summary
 
-from jointplda.evaluation.protocol import Samples, trials_of
-from jointplda.evaluation.systems import Recipe, run_systems
+from jointplda import PLDA, JointPLDA, automatic_pipeline
+from jointplda.evaluation.protocol import Samples, split_by_speaker, trials_of
+from jointplda.evaluation.systems import AUTOMATIC, Recipe, run_systems
 from jointplda.metrics import bootstrap, cell_parts, eer, measure
 
-SYSTEMS = ["cosine", "cosine, channel means removed", "LDA + PLDA", "PLDA", "Joint PLDA"]
+NAMES = {
+    "cosine": "cosine",
+    "cosine, channel means removed": "cosine, channel means removed",
+    "LDA + PLDA": "LDA + PLDA",
+    "PLDA": "SPLDA, maximum likelihood",
+    "Joint PLDA": "Joint PLDA, maximum likelihood",
+    AUTOMATIC: AUTOMATIC,
+}
+SAME = "SPLDA, the same shrinkage"
 MEASURES = ("EER", "Cllr", "minCllr", "cross / same")
-TEST_SHARE, PER_CELL = 0.35, 2
+CUTS = (15, 30)
 
 
-def split(data, seed, channels, speakers=None):
-    """Training and test samples of one split; ``channels`` None keeps all, ``speakers`` None keeps all."""
-    rng = np.random.default_rng(seed)
-    names = rng.permutation(np.unique(data.speakers))
-    kept = names[: round((1 - TEST_SHARE) * len(names))]
-    train, test = np.isin(data.speakers, kept[:speakers]), ~np.isin(data.speakers, kept)
-    where = data.channels[:, 0]
-    levels = np.unique(where)
-    if channels is not None:
-        chosen = {name: set(rng.permutation(levels)[:channels].tolist()) for name in kept}
-        train &= [c in chosen.get(s, ()) for s, c in zip(data.speakers.tolist(), where.tolist())]
-    order = rng.permutation(len(where))
-    cell = np.unique(np.stack((data.speakers, where)), axis=1, return_inverse=True)[1][order]
-    place = np.argsort(np.argsort(cell, kind="stable")) - np.searchsorted(np.sort(cell), cell)
-    few = np.zeros(len(where), dtype=bool)
-    few[order[place < PER_CELL]] = True
-    return data.take(train), data.take(test & few)
+def load(path):
+    """A set of embeddings as samples with one condition."""
+    with np.load(path, allow_pickle=False) as stored:
+        speakers, channels = (stored[name].astype(str) for name in ("speaker", "channel"))
+        return Samples(np.arange(len(speakers)).astype(str), stored["embeddings"], speakers, channels[:, None])
 
 
-def systems_of(train, test):
+def same_shrinkage(pipe, train, test):
+    """SPLDA on the samples that the automatic model got, with the priors that it chose."""
+    reduced = pipe[:-1]
+    chosen = {name: pipe[-1].settings_[name] for name in ("noise_prior", "speaker_prior")}
+    model = PLDA(max_iter=pipe[-1].max_iter, tol=pipe[-1].tol, **chosen).fit(reduced.transform(train.X), train.speakers)
+    return model.score_trials(*(reduced.transform(X) for X in (test.enrol, test.test)), test.pairs)
+
+
+def systems_of(train, test, few):
     """Names, scores and whether they are log-likelihood ratios, of every system on one split."""
-    for prior, suffix, names in ((0.0, "", SYSTEMS), (1.0, ", shrunk", SYSTEMS[3:])):
-        recipe = Recipe(pca=100, noise_prior=prior, speaker_prior=prior, max_iter=100, tol=1e-4)
-        for system in run_systems(train, test, recipe, systems=names):
-            yield system.name + suffix, system.scores, system.is_llr
+    wanted = ["cosine", AUTOMATIC] if few else list(NAMES)
+    for system in run_systems(train, test, Recipe(tol=1e-4), systems=wanted):
+        yield NAMES[system.name], system.scores, system.is_llr
+        if few and system.name == AUTOMATIC:
+            yield SAME, np.asarray(same_shrinkage(system.model, train, test)), True
 
 
 def figures(scores, target, sides, is_llr, draws):
@@ -66,19 +75,15 @@ def figures(scores, target, sides, is_llr, draws):
     return values | {"cross / same": eer(scores[hard], target[hard])}, drawn
 
 
-def run(data, channels, arguments, speakers=None):
-    """Means and intervals of every system over the splits of one set."""
-    values, draws = {}, {}
-    for seed in range(arguments.splits):
-        train, test = split(data, seed, channels, speakers)
-        training, testing, sides, target = trials_of(train, test, ["channel"])
-        for name, scores, is_llr in systems_of(training, testing):
-            one, drawn = figures(scores, target, sides, is_llr, arguments.draws)
-            for key in MEASURES:
-                values.setdefault((name, key), []).append(one[key])
-                draws.setdefault((name, key), []).append(drawn.get(key, np.zeros(0)))
-    names = dict.fromkeys(name for name, _ in values)
-    return {name: [(values[name, key], np.concatenate(draws[name, key])) for key in MEASURES] for name in names}
+def one_split(path, channels, speakers, seed, draws):
+    """All systems on one split: measures by system."""
+    warnings.simplefilter("ignore")
+    train, test = split_by_speaker(load(path), seed, channels_per_speaker=channels, speakers=speakers)
+    training, testing, sides, target = trials_of(train, test, ["channel"])
+    return {
+        name: figures(scores, target, sides, is_llr, draws)
+        for name, scores, is_llr in systems_of(training, testing, speakers is not None)
+    }
 
 
 def text(key, values, drawn):
@@ -93,33 +98,95 @@ def text(key, values, drawn):
     return f"{shown} [{low:.{digits}f}, {high:.{digits}f}]"
 
 
+def table(first, rows):
+    """Rows of a Markdown table, and means by system and measure."""
+    means = {}
+    for name in rows[0]:
+        cells = []
+        for key in MEASURES:
+            values = [row[name][0][key] for row in rows]
+            drawn = np.concatenate([row[name][1].get(key, np.zeros(0)) for row in rows])
+            cells.append(text(key, values, drawn))
+            means[name, key] = float(np.mean(values))
+        print(f"| {first} | {name} | " + " | ".join(cells) + " |", flush=True)
+    return means
+
+
+def check_full(name, channels, means):
+    """What is asked of the automatic model on a whole training set."""
+    errors = {system: means[system, "EER"] for system in NAMES.values()}
+    best = min(errors[system] for system in errors if system != AUTOMATIC)
+    where = f"{name}, {channels} channel(s):"
+    report(f"{where} pooled EER, automatic / best other", errors[AUTOMATIC] / best, 1.02)
+    if channels == "1":
+        hard = means[AUTOMATIC, "cross / same"] / means["cosine", "cross / same"]
+        report(f"{where} cross / same EER, automatic / cosine", hard, 0.9)
+        report(f"{where} Cllr, automatic", means[AUTOMATIC, "Cllr"], 1.0)
+    else:
+        report(f"{where} Cllr - minCllr, automatic", means[AUTOMATIC, "Cllr"] - means[AUTOMATIC, "minCllr"], 0.1)
+
+
+def check_cut(name, speakers, means):
+    """What is asked of it on a few speakers."""
+    best = min(means["cosine", "EER"], means[SAME, "EER"])
+    report(f"{name}, {speakers} speakers: pooled EER, automatic / better of two", means[AUTOMATIC, "EER"] / best, 1.02)
+
+
+def check_time(paths):
+    """How long choosing settings takes, in plain fits of the same samples."""
+    for path in paths:
+        for channels in (1, 2, None):
+            train, _ = split_by_speaker(load(path), 0, channels_per_speaker=channels)
+            pipe = automatic_pipeline()
+            X, y, c = pipe[:-1].fit_transform(train.X, train.speakers), train.speakers, train.channels[:, 0]
+            times = []
+            for model in (JointPLDA(), pipe[-1], JointPLDA()):
+                began = time.perf_counter()
+                model.fit(X, y, channels=c)
+                times.append(time.perf_counter() - began)
+            ratio = 2 * times[1] / (times[0] + times[2])
+            report(f"{path.stem}, {channels or 'all'} channel(s): time of JointPLDACV / JointPLDA", ratio, 100)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--draws", type=int, default=100)
-    parser.add_argument("--channels", nargs="+", default=["1", "2", "all"])
-    parser.add_argument("--speakers", type=int, help="train on so many speakers only")
+    parser.add_argument("--channels", nargs="*", default=["1", "2", "all"])
+    parser.add_argument("--cuts", nargs="*", type=int, default=CUTS, help="numbers of training speakers")
+    parser.add_argument("--jobs", type=int, default=2, help="splits at once")
     arguments = parser.parse_args()
     paths = sorted(arguments.folder.glob("*.npz"))
     if not paths:
         sys.exit(f"{arguments.folder}: no .npz files with embeddings, speaker and channel")
     warnings.simplefilter("ignore")
-    print(f"{arguments.splits} splits; EER and cross / same in %, Cllr in bits, [5th, 95th percentile of draws]\n")
-    print("| set | channels per training speaker | system | " + " | ".join(MEASURES) + " |")
-    print("|---" * (3 + len(MEASURES)) + "|")
-    for path in paths:
-        with np.load(path, allow_pickle=False) as stored:
-            columns = [stored[name].astype(str) for name in ("speaker", "channel")]
-            data = Samples(
-                np.arange(len(columns[0])).astype(str), stored["embeddings"], columns[0], columns[1][:, None]
-            )
-        for channels in arguments.channels:
-            found = run(data, None if channels == "all" else int(channels), arguments, arguments.speakers)
-            for name, results in found.items():
-                cells = [text(key, *result) for key, result in zip(MEASURES, results)]
-                print(f"| {path.stem} | {channels} | {name} | " + " | ".join(cells) + " |", flush=True)
+    head = " | ".join(("system", *MEASURES))
+    checks = []
+    print(f"{arguments.splits} splits; EER and cross / same in %, Cllr in bits, [5th, 95th percentile of draws]")
+    with ProcessPoolExecutor(arguments.jobs) as pool:
+
+        def rows(path, channels, speakers):
+            seeds = range(arguments.splits)
+            jobs = [pool.submit(one_split, path, channels, speakers, seed, arguments.draws) for seed in seeds]
+            return [job.result() for job in jobs]
+
+        print(f"\n| set | channels per training speaker | {head} |\n" + "|---" * 7 + "|")
+        for path in paths:
+            for channels in arguments.channels:
+                found = rows(path, None if channels == "all" else int(channels), None)
+                checks.append((check_full, path.stem, channels, table(f"{path.stem} | {channels}", found)))
+        print(f"\n| set | training speakers, one channel each | {head} |\n" + "|---" * 7 + "|")
+        for path in paths:
+            for number in arguments.cuts:
+                found = rows(path, 1, number)
+                checks.append((check_cut, path.stem, number, table(f"{path.stem} | {number}", found)))
+    print()
+    for check, *given in checks:
+        check(*given)
+    check_time(paths)
+    return summary()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

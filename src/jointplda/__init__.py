@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from jointplda.learn.em import Iteration
     from jointplda.learn.posterior import LatentPosterior, Posterior
     from jointplda.learn.statistics import Statistics
-    from jointplda.pipeline import Pipeline, make_pipeline
+    from jointplda.pipeline import Pipeline, automatic_pipeline, make_pipeline
     from jointplda.score.enrolment import Enrolment
     from jointplda.score.pairs import Side
+    from jointplda.selection.automatic import JointPLDACV
+    from jointplda.selection.search import Tried
 
 __version__ = version("jointplda")
 
@@ -32,6 +34,7 @@ _HOME = {
     "InputTypeError": "errors",
     "Iteration": "learn.em",
     "JointPLDA": "estimators.joint",
+    "JointPLDACV": "selection.automatic",
     "JointPLDAError": "errors",
     "LatentPosterior": "learn.posterior",
     "PLDA": "estimators.plain",
@@ -40,6 +43,8 @@ _HOME = {
     "Side": "score.pairs",
     "Statistics": "learn.statistics",
     "TooLargeError": "errors",
+    "Tried": "selection.search",
+    "automatic_pipeline": "pipeline",
     "make_pipeline": "pipeline",
 }
 
@@ -52,6 +57,7 @@ __all__ = [
     "InputTypeError",
     "Iteration",
     "JointPLDA",
+    "JointPLDACV",
     "JointPLDAError",
     "LatentPosterior",
     "Pipeline",
@@ -59,6 +65,8 @@ __all__ = [
     "Side",
     "Statistics",
     "TooLargeError",
+    "Tried",
+    "automatic_pipeline",
     "make_pipeline",
 ]
 

@@ -1,7 +1,7 @@
 """Model files: parameters and preprocessing in one safetensors file, with one JSON value of metadata."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from importlib.metadata import version
 from os import PathLike
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from jointplda.calibration.affine import AffineCalibration
 from jointplda.errors import FileError
 from jointplda.files import pack_labels, read_tensors, unpack_labels, write_tensors
 from jointplda.learn.training import Training
@@ -17,6 +18,7 @@ from jointplda.linalg import AnyArray
 KIND, VERSION = "model", 1
 TENSORS = ("mean_", "V_", "U_", "D_", "log_likelihoods_")
 PLAIN = ("channel_ranks_", "n_iter_", "converged_", "n_features_in_", "training_")
+RECORDS = ("calibration_", "settings_", "tried_", "design_", "checked_")  # of settings chosen automatically
 SEEN = ("channel_means", "channel_covariance", "speaker_means", "speaker_counts", "observed")
 LIBRARIES = ("jointplda", "numpy", "scipy", "scikit-learn")
 
@@ -48,6 +50,7 @@ def describe_model(model: Any) -> StoredModel:
     if not isinstance(settings["random_state"], int | None):
         settings["random_state"] = None
     attributes = {name: getattr(model, name) for name in (*TENSORS, *PLAIN) if hasattr(model, name)}
+    attributes |= {name: _plain(vars(model)[name]) for name in RECORDS if vars(model).get(name) is not None}
     if hasattr(model, "feature_names_in_"):
         attributes["feature_names_in_"] = list(model.feature_names_in_)
     if model.seen_ is not None:
@@ -102,6 +105,8 @@ def read(path: str | PathLike[str]) -> tuple[StoredModel, list[StoredStep]]:
         stored = metadata["model"]
         attributes = {name: tensors[f"model.{name.rstrip('_')}"] for name in TENSORS} | stored["attributes"]
         attributes["channel_ranks_"] = tuple(attributes["channel_ranks_"])
+        kept = attributes.get("calibration_")
+        attributes["calibration_"] = None if kept is None else AffineCalibration(**kept)
         attributes["seen_"] = _seen_from(tensors) if "seen.labels" in tensors else None
         if "feature_names_in_" in attributes:
             attributes["feature_names_in_"] = np.array(attributes["feature_names_in_"], dtype=object)
@@ -166,6 +171,8 @@ def _plain(value: Any) -> Any:
         return value.item()
     if isinstance(value, np.ndarray):
         return value.tolist()
+    if is_dataclass(value) and not isinstance(value, type):
+        return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
     if isinstance(value, tuple):
         return [_plain(part) for part in value]
     if callable(value):

@@ -11,17 +11,26 @@ from sklearn.utils.validation import check_is_fitted
 from jointplda import model_file, preprocessing
 from jointplda.errors import FileError, InputError
 from jointplda.estimators.arguments import checked_sets
+from jointplda.estimators.base import Model
 from jointplda.estimators.joint import JointPLDA
 from jointplda.estimators.plain import PLDA
 from jointplda.learn.posterior import Posterior
 from jointplda.linalg import AnyArray
 from jointplda.score.enrolment import Enrolment
 from jointplda.score.pairs import Side
+from jointplda.selection.automatic import JointPLDACV
 
 STEPS: dict[str, type[BaseEstimator]] = {
-    cls.__name__: cls for cls in (preprocessing.Center, preprocessing.LengthNorm, preprocessing.PCA, preprocessing.LDA)
+    cls.__name__: cls
+    for cls in (
+        preprocessing.Center,
+        preprocessing.LengthNorm,
+        preprocessing.PCA,
+        preprocessing.Reduce,
+        preprocessing.LDA,
+    )
 }
-MODELS: dict[str, type[PLDA] | type[JointPLDA]] = {"PLDA": PLDA, "JointPLDA": JointPLDA}
+MODELS: dict[str, type[Model]] = {"PLDA": PLDA, "JointPLDA": JointPLDA, "JointPLDACV": JointPLDACV}
 
 
 class Pipeline(_SklearnPipeline):  # type: ignore[misc]
@@ -140,8 +149,8 @@ class Pipeline(_SklearnPipeline):  # type: ignore[misc]
 
     def _model(self) -> Any:
         model = self.steps[-1][1]
-        if not isinstance(model, PLDA | JointPLDA):
-            raise InputError(f"The last step must be a PLDA or JointPLDA, got {type(model).__name__}.")
+        if not isinstance(model, Model):
+            raise InputError(f"The last step must be a PLDA, JointPLDA or JointPLDACV, got {type(model).__name__}.")
         check_is_fitted(model)
         return model
 
@@ -163,6 +172,26 @@ class Pipeline(_SklearnPipeline):  # type: ignore[misc]
 def make_pipeline(*steps: Any) -> Pipeline:
     """Make a ``Pipeline`` whose steps are named after their classes, in lower case."""
     return Pipeline(_name_estimators(steps))
+
+
+def automatic_pipeline(**settings: Any) -> Pipeline:
+    """What to try first: centring, length normalisation, PCA to 150 dimensions where the data support it, and
+    ``JointPLDACV``, which chooses its settings and calibrates its scores.
+
+    Parameters
+    ----------
+    **settings
+        Of ``JointPLDACV``.
+
+    Examples
+    --------
+    >>> from jointplda import automatic_pipeline
+    >>> [name for name, _ in automatic_pipeline().steps]
+    ['center', 'lengthnorm', 'reduce', 'jointpldacv']
+    """
+    return make_pipeline(
+        preprocessing.Center(), preprocessing.LengthNorm(), preprocessing.Reduce(), JointPLDACV(**settings)
+    )
 
 
 def _given(channels: Any) -> dict[str, Any]:

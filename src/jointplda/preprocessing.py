@@ -84,6 +84,38 @@ class PCA(_Affine):
         return self
 
 
+class Reduce(_Affine):
+    """PCA where there are samples and speakers enough for it; else only the mean is subtracted.
+
+    A projection found from fewer samples than it keeps dimensions, or from a handful of speakers, drops directions
+    that tell other speakers apart. Shrinkage deals with them better.
+
+    Parameters
+    ----------
+    n_components : int
+        Dimensions to keep.
+    least_speakers : int
+        With fewer speakers all dimensions stay; so they do with no more samples than ``n_components``.
+    """
+
+    def __init__(self, n_components: int = 150, *, least_speakers: int = 20) -> None:
+        self.n_components = n_components
+        self.least_speakers = least_speakers
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the components of X (n, d); y (n,) are the speakers, if known."""
+        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        size = int(check_number("n_components", self.n_components, 1, whole=True))
+        least = int(check_number("least_speakers", self.least_speakers, 0, whole=True))
+        enough = y is None or len(encode(y, what="y (speakers)")[1]) >= least
+        if enough and min(X.shape) > size:
+            found = PCA(size).fit(X)
+            self.offset_, self.matrix_ = found.offset_, found.matrix_
+        else:
+            self.offset_, self.matrix_ = X.mean(axis=0), None
+        return self
+
+
 class LDA(_Affine):
     """Project on the directions that best separate the speakers.
 

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from jointplda.errors import InputError, warn
-from jointplda.metrics.trials import Floats, Mask, as_scores, as_trials
+from jointplda.metrics.trials import Floats, Mask, as_scores, as_trials, as_weights
 
 _ITERATIONS = 100
 
@@ -32,7 +32,14 @@ class AffineCalibration:
         return self.scale * as_scores(scores) + self.offset
 
 
-def fit_affine(scores: ArrayLike, target: ArrayLike, *, prior: float = 0.5) -> AffineCalibration:
+def fit_affine(
+    scores: ArrayLike,
+    target: ArrayLike,
+    *,
+    prior: float = 0.5,
+    weights: ArrayLike | None = None,
+    doubt: float = 0.0,
+) -> AffineCalibration:
     """Fit scale a and offset b.
 
     Minimises p mean_tar ln(1 + e^-(a s + b + l)) + (1 - p) mean_non ln(1 + e^(a s + b + l)), l = log p/(1 - p), by
@@ -45,6 +52,11 @@ def fit_affine(scores: ArrayLike, target: ArrayLike, *, prior: float = 0.5) -> A
     target : array-like of bool, shape (n,)
     prior : float
         Target prior p to be best at.
+    weights : array-like, shape (n,), optional
+        Weight of each trial within its class.
+    doubt : float
+        Share of every label that is given to the other class. With 1 / (n + 2), the rule of succession for n
+        independent cases, log-likelihood ratios stay within what n cases can support.
 
     Returns
     -------
@@ -57,20 +69,23 @@ def fit_affine(scores: ArrayLike, target: ArrayLike, *, prior: float = 0.5) -> A
     """
     if not 0 < prior < 1:
         raise InputError(f"prior should lie between 0 and 1, got {prior!r}.")
+    if not 0 <= doubt < 0.5:
+        raise InputError(f"doubt should be at least 0 and below 1/2, got {doubt!r}.")
     values, mask = finite_trials(scores, target)
+    share = np.ones(len(values)) if weights is None else _finite_weights(scores, target, weights)
     centre, spread = float(values.mean()), float(values.std())
     if spread <= 1e-12 * max(abs(centre), 1e-300):
         raise InputError("all scores are equal, so that nothing can be calibrated.")
     z = (values - centre) / spread
-    truth = np.where(mask, 1.0, 0.0)
-    if values[mask].min() >= values[~mask].max() or values[mask].max() <= values[~mask].min():
+    truth = np.where(mask, 1.0 - doubt, doubt)
+    if not doubt and _parted(values, mask):
         warn(
             "a threshold parts all targets from all non-targets: the scale of the calibration is a guess from "
             "the number of trials alone. Calibrate on more, or harder, trials."
         )
         targets, nontargets = np.count_nonzero(mask), np.count_nonzero(~mask)
         truth = np.where(mask, (targets + 1) / (targets + 2), 1 / (nontargets + 2))
-    weight = np.where(mask, prior / np.count_nonzero(mask), (1 - prior) / np.count_nonzero(~mask))
+    weight = share * np.where(mask, prior / share[mask].sum(), (1 - prior) / share[~mask].sum())
     a, b = _newton(z, truth, weight, float(np.log(prior / (1 - prior))))
     if a <= 0:
         warn(
@@ -78,6 +93,19 @@ def fit_affine(scores: ArrayLike, target: ArrayLike, *, prior: float = 0.5) -> A
             "key, and that higher scores mean the same speaker."
         )
     return AffineCalibration(a / spread, b - a * centre / spread, prior)
+
+
+def _parted(values: Floats, mask: Mask) -> bool:
+    """Whether a threshold parts all targets from all non-targets."""
+    return bool(values[mask].min() >= values[~mask].max() or values[mask].max() <= values[~mask].min())
+
+
+def _finite_weights(scores: ArrayLike, target: ArrayLike, weights: ArrayLike) -> Floats:
+    """Weights of the trials with finite scores."""
+    values, mask = as_trials(scores, target)
+    share, finite = as_weights(weights, mask), np.isfinite(values)
+    as_weights(share[finite], mask[finite])
+    return share[finite]
 
 
 def _newton(z: Floats, truth: Floats, weight: Floats, shift: float) -> tuple[float, float]:

@@ -12,15 +12,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from jointplda import model_file
+from jointplda.calibration.affine import AffineCalibration
 from jointplda.data import embeddings
 from jointplda.data.labels import MISSING, conditions
 from jointplda.errors import InputError, InputTypeError, warn
 from jointplda.estimators.checks import canonical, check_parameter_shapes, finite, generator
 from jointplda.estimators.scoring import Scores
 from jointplda.learn.crossing import cross
-from jointplda.learn.em import Iteration
 from jointplda.learn.estep import solve
-from jointplda.learn.fit import Result, Settings, fit, supported_rank, warn_of_floor, warn_of_labels
+from jointplda.learn.fit import Problem, Result, Settings, fit, supported_rank, warn_of_floor, warn_of_labels
 from jointplda.learn.parameters import Parameters
 from jointplda.learn.plan import Plan, make_plan
 from jointplda.learn.posterior import Posterior, posterior
@@ -56,9 +56,10 @@ class Model(Scores, BaseEstimator):  # type: ignore[misc]
     speaker_prior: float
     noise_floor: float
     warm_start: bool
-    callback: Callable[[Iteration], object] | None
+    callback: Callable[..., object] | None
     random_state: Any
     training_: dict[str, Any]
+    calibration_: AffineCalibration | None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -106,6 +107,7 @@ class Model(Scores, BaseEstimator):  # type: ignore[misc]
         model.channel_ranks_ = ranks
         model.n_features_in_ = d
         model._set_trace((), False)
+        model.calibration_ = None
         model.seen_ = None
         return model
 
@@ -243,7 +245,7 @@ class Model(Scores, BaseEstimator):  # type: ignore[misc]
         check_number("noise_prior", self.noise_prior, 0.0, 1e9)
         check_number("speaker_prior", self.speaker_prior, 0.0, 1e9)
         check_number("noise_floor", self.noise_floor, 0.0, 1.0)
-        check_choice("init", self.init, ("moments", "random"))
+        check_choice("init", self.init, ("moments", "speaker", "random"))
         if self.callback is not None and not callable(self.callback):
             raise InputError(f"callback must be a function of one argument, got {self.callback!r:.60}.")
         return Settings(
@@ -274,10 +276,12 @@ class Model(Scores, BaseEstimator):  # type: ignore[misc]
 
     def _run(self, statistics: Statistics, ranks: tuple[int, ...], settings: Settings) -> Self:
         """EM on statistics whose conditions have ``ranks[1:]``; conditions of rank 0 are left out."""
+        shares = self._shares(len(ranks) - 1)
+        ranks = (ranks[0], *(rank if share else 0 for rank, share in zip(ranks[1:], shares, strict=True)))
         used = statistics.with_conditions([k for k, rank in enumerate(ranks[1:]) if rank])
         active = tuple(rank for rank in ranks if rank)
-        result = fit(used, active, settings, generator(self.random_state), self._warm(ranks))
-        self._set_result(result, statistics, ranks)
+        result = fit(Problem.of(used, active), settings, generator(self.random_state), self._warm(ranks))
+        self._set_result(result, statistics, ranks, shares)
         warn_of_labels(used)
         warn_of_floor(result, used, settings.noise_floor)
         self._warn(result)
@@ -290,8 +294,15 @@ class Model(Scores, BaseEstimator):  # type: ignore[misc]
         old = self.parameters_
         return old.active()[0] if old.ranks == ranks and len(old.mean) == self.n_features_in_ else None
 
-    def _set_result(self, result: Result, statistics: Statistics, ranks: tuple[int, ...]) -> None:
-        parameters = result.fit.parameters
+    def _shares(self, conditions: int) -> tuple[float, ...]:
+        """How much of the variance found between channels each condition keeps."""
+        return (1.0,) * conditions
+
+    def _set_result(
+        self, result: Result, statistics: Statistics, ranks: tuple[int, ...], shares: tuple[float, ...]
+    ) -> None:
+        used = [share for share, rank in zip(shares, ranks[1:], strict=True) if rank]
+        parameters = result.fit.parameters.with_channel_shares(used)
         loadings = iter([canonical(W) for W in parameters.loadings])
         d = statistics.n_features
         columns = [next(loadings) if rank else np.zeros((d, 0)) for rank in ranks]
@@ -307,6 +318,7 @@ class Model(Scores, BaseEstimator):  # type: ignore[misc]
             "conditions": list(statistics.conditions),
         }
         self.interrupted_ = result.interrupted
+        self.calibration_ = None
         self._set_trace(result.fit.log_likelihoods, result.fit.converged and not result.interrupted)
         active, kept = self.parameters_.active()
         self.seen_ = remember(statistics.with_conditions(kept), active)

@@ -27,20 +27,25 @@ class JointPLDA(Model):
     speaker_rank : int, optional
         Ry, columns of V. Default: as many as the speakers support.
     channel_rank : int or sequence of int, optional
-        Rx, columns of U: one number, or one per nuisance condition. Default: as many as the channels support.
+        Rx, columns of U: one number, or one per nuisance condition; 0 leaves a condition out. Default: as many as the
+        channels support.
     noise : {"full", "diagonal"}
         Form of D.
     max_iter : int
         EM iterations at most.
     tol : float
         Stop when an iteration gains less than this many nats per sample.
-    init : {"moments", "random"}
-        Where EM starts.
+    init : {"moments", "speaker", "random"}
+        Where EM starts: "speaker" gives the speaker all that speakers differ in, and the channel what is left.
     n_init : int
         Starts to try; the best end is kept. Those after the first are random.
     noise_prior, speaker_prior : float
         MAP: shrink D^-1 and V V' towards scaled identities. 1 is one prior sample per sample, and one
         prior speaker per speaker; 0 is maximum likelihood. A speaker prior needs V of full rank.
+    channel_share : float or sequence of float
+        Of the variance that EM finds between channels, the share left to them (one number, or one per condition); the
+        rest is given to the speaker. 1 is Joint PLDA; 0 is PLDA, without that condition. Between them lies the choice
+        for speakers heard in one channel each, where the two can hardly be told apart.
     noise_floor : float
         The noise variance of any direction is at least this share of the total variance there.
     warm_start : bool
@@ -96,6 +101,7 @@ class JointPLDA(Model):
         n_init: int = 1,
         noise_prior: float = 0.0,
         speaker_prior: float = 0.0,
+        channel_share: float | Sequence[float] = 1.0,
         noise_floor: float = 1e-6,
         warm_start: bool = False,
         callback: Callable[[Iteration], object] | None = None,
@@ -110,6 +116,7 @@ class JointPLDA(Model):
         self.n_init = n_init
         self.noise_prior = noise_prior
         self.speaker_prior = speaker_prior
+        self.channel_share = channel_share
         self.noise_floor = noise_floor
         self.warm_start = warm_start
         self.callback = callback
@@ -163,16 +170,26 @@ class JointPLDA(Model):
             wanted = wanted * K if np.ndim(given) == 0 else wanted
             if len(wanted) != K:
                 raise InputError(f"channel_rank: expected one rank or {K}, one per condition, got {given!r:.60}.")
-            ranks = tuple(int(check_number("channel_rank", rank, 1, d, whole=True)) for rank in wanted)
+            ranks = tuple(int(check_number("channel_rank", rank, 0, d, whole=True)) for rank in wanted)
         for name, rank, most in zip(statistics.conditions, ranks, supported, strict=True):
             if rank > most:
                 warn(f"channel_rank={rank} is more than the levels of {name!r} support ({most}).")
-            elif rank == 0:
+            elif rank == 0 and given is None:
                 warn(f"{name!r} has no two levels to tell apart: it is left out (rank 0).")
         return ranks
+
+    def _shares(self, conditions: int) -> tuple[float, ...]:
+        given = np.ravel(np.asarray(self.channel_share, dtype=object)).tolist()
+        given = given * conditions if np.ndim(self.channel_share) == 0 else given
+        if len(given) != conditions:
+            raise InputError(
+                f"channel_share: expected one number or {conditions}, one per condition, "
+                f"got {self.channel_share!r:.60}."
+            )
+        return tuple(check_number("channel_share", share, 0.0, 1.0) for share in given)
 
     def _channels_are_shared(self) -> bool:
         return True
 
     def _set_channel_rank(self, ranks: tuple[int, ...]) -> None:
-        self.set_params(channel_rank=list(ranks) if ranks and all(ranks) else None)
+        self.set_params(channel_rank=list(ranks) if ranks else None)

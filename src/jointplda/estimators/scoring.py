@@ -53,6 +53,7 @@ class Scores(Arguments):
         test_channels: Any = None,
         channel_weights: Any = None,
         use_training: bool = True,
+        calibrated: bool = True,
         dtype: Any = None,
         out: str | PathLike[str] | None = None,
         threads: int | None = None,
@@ -72,6 +73,8 @@ class Scores(Arguments):
         channel_weights : "estimated" or mapping, optional
             For missing labels: probabilities of the training channels and of a new one (key None), in place of
             ``same_channel``; "estimated" from the training samples. One mapping per condition if there are several.
+        calibrated : bool
+            Apply the calibration that the model carries, if any; False gives the model's own LLRs.
         dtype : float32 or float64, optional
             Default: float32 if both sides are.
         out : path, optional
@@ -89,7 +92,13 @@ class Scores(Arguments):
         """
         known = enroll_channels, test_channels, channel_weights, use_training
         scorer, shape, kind = self._pair_scorer(enroll, test, self._priors(same_channel), dtype, known)
-        return fill_matrix(scorer.fill, shape, kind, out, threads, callback)
+        calibrate = self._calibration(calibrated)
+
+        def fill(rows: slice, columns: slice, block: AnyArray) -> None:
+            scorer.fill(rows, columns, block)
+            calibrate(block)
+
+        return fill_matrix(fill, shape, kind, out, threads, callback)
 
     def score_trials(
         self,
@@ -102,6 +111,7 @@ class Scores(Arguments):
         test_channels: Any = None,
         channel_weights: Any = None,
         use_training: bool = True,
+        calibrated: bool = True,
         dtype: Any = None,
         threads: int | None = None,
     ) -> AnyArray:
@@ -111,7 +121,9 @@ class Scores(Arguments):
         ----------
         pairs : (n, 2) integers
             Row of ``enroll`` and row of ``test`` of each trial.
-        enroll, test, same_channel, enroll_channels, test_channels, channel_weights, use_training, dtype, threads
+        enroll, test, same_channel, enroll_channels, test_channels, channel_weights, use_training, calibrated, dtype
+            As in ``score_matrix``.
+        threads : int, optional
             As in ``score_matrix``.
         """
         known = enroll_channels, test_channels, channel_weights, use_training
@@ -119,6 +131,7 @@ class Scores(Arguments):
         rows = checked_pairs(pairs, *shape)
         result = np.empty(len(rows), dtype=kind)
         in_pieces(lambda piece: scorer.trials(rows[piece], result[piece]), len(rows), TRIALS, threads)
+        self._calibration(calibrated)(result)
         return result
 
     def _pair_scorer(
@@ -140,6 +153,21 @@ class Scores(Arguments):
         weights = None if channel_weights is None else self._weights(channel_weights)
         scorer = SeenPairs(seen, seen.latents.project(E), seen.latents.project(T), first, second, priors, weights)
         return scorer, (len(E), len(T)), score_dtype(dtype, enroll, test)
+
+    def _calibration(self, calibrated: Any) -> Callable[[AnyArray], AnyArray]:
+        """What is done to scores, in place: nothing, or the calibration that the model carries."""
+        if not isinstance(calibrated, bool | np.bool_):
+            raise InputError(f"calibrated: expected True or False, got {calibrated!r:.60}.")
+        found = getattr(self, "calibration_", None)
+        if not calibrated or found is None:
+            return lambda scores: scores
+
+        def apply(scores: AnyArray) -> AnyArray:
+            scores *= found.scale
+            scores += found.offset
+            return scores
+
+        return apply
 
     def enroll(self, X: Any, models: Any, channels: Any = None, *, use_training: bool = True) -> Enrolment:
         """Make models of one or more samples each.
@@ -183,6 +211,7 @@ class Scores(Arguments):
         same_channel: Any = 0.5,
         models: Any = None,
         beam: int | None = None,
+        calibrated: bool = True,
         dtype: Any = None,
     ) -> AnyArray:
         """LLRs of every model of an enrolment against every test sample, (models, tests).
@@ -199,7 +228,10 @@ class Scores(Arguments):
             Only these models, in this order.
         beam : int, optional
             Partitions kept. Default: all of them up to 4,140 (8 samples, one condition), a beam of 200 above.
+        calibrated : bool
+            As in ``score_matrix``. The calibration was made for pairs of samples.
         """
+        calibrate = self._calibration(calibrated)
         if not isinstance(enrolment, Enrolment):
             raise InputError(f"enrolment: expected what enroll() gave, got {type(enrolment).__name__}.")
         if enrolment.fingerprint != self._fingerprint():
@@ -216,11 +248,11 @@ class Scores(Arguments):
                 codes, _ = self._labels_like(test_channels, labels, len(matrix), "test_channels", names)
                 codes = np.where(codes < [len(some) for some in labels], codes, MISSING)
             scores: AnyArray = scorer.known(enrolment, codes)[chosen]
-            return scores
+            return calibrate(scores)
         if test_channels is not None:
             raise InputError("test_channels: the enrolment was made without channels; give enroll() its channels.")
         scores = scorer.unknown(enrolment, self._priors(same_channel), beam_width(beam))[chosen]
-        return scores
+        return calibrate(scores)
 
     def score_sets(
         self,
@@ -232,6 +264,7 @@ class Scores(Arguments):
         same_channel: Any = 0.5,
         pairs: Any = None,
         use_training: bool = True,
+        calibrated: bool = True,
         beam: int | None = None,
     ) -> Array:
         """LLRs of sets of samples against sets of samples, by the book: (len(sets_a), len(sets_b)), or (n,) of pairs.
@@ -245,7 +278,7 @@ class Scores(Arguments):
             Prior of partitions where channels are not known.
         pairs : (n, 2) integers, optional
             Score only these.
-        use_training, beam
+        use_training, calibrated, beam
             As in ``enroll`` and ``score_enrolment``; exact up to 8 samples in both sets together.
         """
         parameters, shareable = self._shareable()
@@ -271,6 +304,7 @@ class Scores(Arguments):
                 if codes is not None:
                     known = np.concatenate([codes[0][i], codes[1][j]])
                 result[at] = scorer.known(a, b, known)
+        self._calibration(calibrated)(result)
         return result if pairs is not None else result.reshape(len(sides[0]), len(sides[1]))
 
     def predict_log_proba(self, X: Any, channels: Any = None) -> Array:

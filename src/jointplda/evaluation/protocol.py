@@ -59,6 +59,51 @@ def held_out(speakers: Names, share: float, seed: int) -> NDArray[np.bool_]:
     return np.isin(speakers, chosen)
 
 
+def split_by_speaker(
+    samples: Samples,
+    seed: int,
+    *,
+    channels_per_speaker: int | None = None,
+    speakers: int | None = None,
+    train_share: float = 0.65,
+    test_per_cell: int = 2,
+) -> tuple[Samples, Samples]:
+    """Training and test samples of different speakers, to see what training speakers in few channels cost.
+
+    Parameters
+    ----------
+    samples : Samples
+        With channels of one condition (the first column counts).
+    seed : int
+    channels_per_speaker : int, optional
+        Training speakers keep so many channels, drawn at random for each; default: all.
+    speakers : int, optional
+        Keep so many training speakers, drawn at random; default: all.
+    train_share : float
+        Share of the speakers to train on.
+    test_per_cell : int
+        Test samples kept of each speaker in each channel.
+    """
+    rng = np.random.default_rng(seed)
+    order, channel = rng.permutation(np.unique(samples.speakers)), samples.channels[:, 0]
+    levels = np.unique(channel)
+    learned, others = np.split(order, [int(train_share * len(order))])
+    train = np.isin(samples.speakers, learned)
+    if channels_per_speaker is not None:
+        kept = {name: set(rng.permutation(levels)[:channels_per_speaker].tolist()) for name in learned.tolist()}
+        pairs = zip(samples.speakers.tolist(), channel.tolist(), strict=True)
+        train &= np.array([s in kept and c in kept[s] for s, c in pairs])
+    test = np.zeros(len(channel), dtype=bool)
+    for name in others:
+        for level in levels:
+            rows = np.flatnonzero((samples.speakers == name) & (channel == level))
+            test[rng.permutation(rows)[:test_per_cell]] = True
+    if speakers is not None:
+        drawn = np.random.default_rng(seed).permutation(np.unique(samples.speakers[train]))[:speakers]
+        train &= np.isin(samples.speakers, drawn)
+    return samples.take(train), samples.take(test)
+
+
 def trials_of(
     train: Samples,
     test: Samples,

@@ -13,7 +13,7 @@ from jointplda.estimators.joint import JointPLDA
 from jointplda.estimators.plain import PLDA
 from jointplda.learn.em import Iteration
 from jointplda.metrics.trials import Floats
-from jointplda.pipeline import Pipeline, make_pipeline
+from jointplda.pipeline import Pipeline, automatic_pipeline, make_pipeline
 from jointplda.preprocessing import LDA, PCA, Center, LengthNorm
 
 Labels = NDArray[Any]
@@ -231,6 +231,19 @@ def _joint(name: str, train: TrainingSet, test: TestSet, recipe: Recipe, report:
     return _scored(name, text, pipe, test, same_channel=recipe.same_channel)
 
 
+def _automatic(name: str, train: TrainingSet, test: TestSet, recipe: Recipe, report: Report) -> Scored:
+    pipe = automatic_pipeline()
+    pipe.fit(train.X, train.speakers, channels=_named(train))
+    model = pipe[-1]
+    ranks = ", ".join(
+        f"U of rank {rank} for {condition}" if rank else f"{condition} left out"
+        for condition, rank in zip(train.conditions, model.channel_ranks_, strict=True)
+    )
+    chosen = f"noise_prior {model.settings_['noise_prior']:g}, speaker_prior {model.settings_['speaker_prior']:g}"
+    text = f"settings chosen on training speakers: {model.n_features_in_} dimensions, {chosen}, {ranks}; calibrated"
+    return _scored(name, text, pipe, test, same_channel=recipe.same_channel)
+
+
 def _without_means(
     system: Callable[[str, TrainingSet, TestSet, Recipe, Report], Scored],
 ) -> Callable[[str, TrainingSet, TestSet, Recipe, Report], Scored]:
@@ -250,6 +263,7 @@ def _without_means(
 
 WITHOUT_MEANS = "channel means removed"
 JOINT = "Joint PLDA"
+AUTOMATIC = "Joint PLDA, automatic"
 SYSTEMS: dict[str, Callable[[str, TrainingSet, TestSet, Recipe, Report], Scored]] = {
     "cosine": _cosine,
     f"cosine, {WITHOUT_MEANS}": _without_means(_cosine),
@@ -258,6 +272,7 @@ SYSTEMS: dict[str, Callable[[str, TrainingSet, TestSet, Recipe, Report], Scored]
     "PLDA": _splda,
     f"PLDA, {WITHOUT_MEANS}": _without_means(_splda),
     JOINT: _joint,
+    AUTOMATIC: _automatic,
 }
 """Systems by name, in the order they are shown. "PLDA" is SPLDA: V of the given rank and full noise."""
 

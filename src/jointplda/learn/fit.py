@@ -5,16 +5,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from jointplda.errors import InputError, warn
-from jointplda.learn.crossing import cross
+from jointplda.learn.crossing import Crossing, cross
 from jointplda.learn.em import Callback, Fit, logger, run_em
 from jointplda.learn.mstep import NoiseModel
 from jointplda.learn.parameters import Parameters
 from jointplda.learn.plan import Plan
-from jointplda.learn.start import make_prior, moment_covariances, start_at_random, start_from_moments
+from jointplda.learn.start import (
+    Covariances,
+    make_prior,
+    moment_covariances,
+    start_at_random,
+    start_from_moments,
+    start_with_speaker,
+)
 from jointplda.learn.statistics import Statistics
+from jointplda.linalg import one_thread
 
 ONE_THREAD_WORK = 5e8
 FAR = 30.0  # standard deviations
@@ -66,22 +73,30 @@ def supported_rank(statistics: Statistics, k: int) -> int:
     return int(min(statistics.n_features, max(0, len(statistics.labels[k]) + alone - 1)))
 
 
-def fit(
-    statistics: Statistics,
-    ranks: tuple[int, ...],
-    settings: Settings,
-    rng: np.random.Generator,
-    warm: Parameters | None = None,
-) -> Result:
-    """Fit a model of the family to statistics; ``ranks`` (all at least 1) match its factors.
+@dataclass(frozen=True)
+class Problem:
+    """What fits of the same ranks to the same statistics share, whatever their other settings."""
+
+    statistics: Statistics
+    ranks: tuple[int, ...]
+    covariances: Covariances
+    crossing: Crossing
+
+    @classmethod
+    def of(cls, statistics: Statistics, ranks: tuple[int, ...]) -> "Problem":
+        """Moments and crossing of statistics; ``ranks`` (all at least 1) match its factors."""
+        return cls(statistics, ranks, moment_covariances(statistics), cross(statistics, ranks))
+
+
+def fit(problem: Problem, settings: Settings, rng: np.random.Generator, warm: Parameters | None = None) -> Result:
+    """Fit a model of the family.
 
     Of several starts the one that ends highest is kept. The first is ``warm`` where given, else as
     ``settings.init`` says; the others are random.
     """
+    statistics, ranks, crossing, covariances = problem.statistics, problem.ranks, problem.crossing, problem.covariances
     noise = NoiseModel(settings.diagonal, settings.noise_floor * statistics.scales)
-    covariances = moment_covariances(statistics)
     prior = make_prior(statistics, covariances, settings.noise_prior, settings.speaker_prior)
-    crossing = cross(statistics, ranks)
     logger.info("%s", crossing.plan)
     best: Fit | None = None
     interrupted = False
@@ -89,8 +104,10 @@ def fit(
         for attempt in range(settings.n_init):
             if attempt == 0 and warm is not None:
                 start = _resumed(warm, statistics, noise)
-            elif attempt == 0 and settings.init == "moments":
+            elif attempt == 0 and settings.init != "random":
                 start = start_from_moments(statistics, covariances, ranks, noise, prior)
+                if settings.init == "speaker":
+                    start = start_with_speaker(statistics, start, noise, prior)
             else:
                 start = start_at_random(statistics, ranks, noise, rng)
             one = run_em(
@@ -167,5 +184,5 @@ def _threads(work: float) -> Iterator[None]:
     if work > ONE_THREAD_WORK:
         yield
     else:
-        with threadpool_limits(1, user_api="blas"):
+        with one_thread():
             yield

@@ -12,23 +12,23 @@ from jointplda.linalg import Array, cholesky, inverse, solve, symmetric
 
 @dataclass(frozen=True)
 class Prior:
-    """Scaled identities towards which covariances are shrunk.
+    """Inverse-Wishart priors: targets towards which covariances are shrunk.
 
-    The penalty is -nu/2 (log|C| + psi tr(C^-1)) for the noise covariance C = D^-1, and the same for the
+    The penalty is -nu/2 (log|C| + tr(C^-1 Psi)) for the noise covariance C = D^-1, and the same for the
     speaker covariance B = V V'. A strength nu of 0 is maximum likelihood.
 
     Attributes
     ----------
     noise_strength, speaker_strength : float
         nu_W in samples, nu_B in speakers.
-    noise_scale, speaker_scale : float
-        psi of Psi = psi I.
+    noise_scale, speaker_scale : float or (d, d)
+        Psi, or psi of Psi = psi I.
     """
 
     noise_strength: float = 0.0
-    noise_scale: float = 1.0
+    noise_scale: float | Array = 1.0
     speaker_strength: float = 0.0
-    speaker_scale: float = 1.0
+    speaker_scale: float | Array = 1.0
 
     def penalty(self, parameters: Parameters) -> float:
         """Log of the prior at these parameters, up to a constant."""
@@ -41,9 +41,14 @@ class Prior:
         return total
 
 
-def _penalty(strength: float, scale: float, C: Array) -> float:
+def _penalty(strength: float, scale: float | Array, C: Array) -> float:
     D, log_det = inverse(C)
-    return -0.5 * strength * (log_det + scale * float(np.trace(D)))
+    return -0.5 * strength * (log_det + float(np.sum(D * target(scale, len(D)))))
+
+
+def target(scale: float | Array, d: int) -> Array:
+    """Psi, (d, d): given as such, or as a multiple of the identity."""
+    return np.asarray(scale) * np.eye(d) if np.ndim(scale) == 0 else np.asarray(scale)
 
 
 @dataclass(frozen=True)
@@ -123,7 +128,7 @@ def _m_step_speaker_prior(
     WT = W @ T
     C = _noise_covariance(scatter - WT - WT.T + W @ R @ W.T, n, prior, noise)
     speakers, nu = moments.levels[0].count, prior.speaker_strength
-    B = V @ moments.levels[0].second @ V.T + nu * prior.speaker_scale * np.eye(len(V))
+    B = V @ moments.levels[0].second @ V.T + nu * target(prior.speaker_scale, len(V))
     loadings, mean = [cholesky(symmetric(B) / (speakers + nu))], rest[:, -1] + shift
     ends = np.cumsum([0, *parameters.ranks[1:]])
     for (a, b), level in zip(pairwise(ends), moments.levels[1:], strict=True):
@@ -136,7 +141,7 @@ def _m_step_speaker_prior(
 def _noise_covariance(residual: Array, n: float, prior: Prior, noise: NoiseModel) -> Array:
     """(residual + nu Psi) / (N + nu), made symmetric (diagonal) and kept above its floor."""
     nu = prior.noise_strength
-    shrunk = (residual + nu * prior.noise_scale * np.eye(len(residual))) / (n + nu)
+    shrunk = (residual + nu * target(prior.noise_scale, len(residual))) / (n + nu)
     return noise.nearest(shrunk)
 
 

@@ -7,7 +7,7 @@ from scipy.linalg import solve_triangular
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
-from jointplda.learn.mstep import NoiseModel, Prior
+from jointplda.learn.mstep import NoiseModel, Prior, target
 from jointplda.learn.parameters import Parameters
 from jointplda.learn.part import Part
 from jointplda.learn.statistics import Statistics
@@ -16,6 +16,7 @@ from jointplda.linalg import Array, cholesky, symmetric
 SMALLEST_SHARE = 1e-4
 SWEEPS = 50
 LEAST_FREEDOM = 0.02
+TRACE = 0.1  # of the length of a loading
 
 
 @dataclass(frozen=True)
@@ -199,7 +200,7 @@ def start_from_moments(
     """
     d = statistics.n_features
     share = prior.noise_strength / (prior.noise_strength + statistics.n_samples)
-    C = (1 - share) * _at_least(covariances.within, statistics.scales) + share * prior.noise_scale * np.eye(d)
+    C = (1 - share) * _at_least(covariances.within, statistics.scales) + share * target(prior.noise_scale, d)
     alone = [k for k in range(len(ranks)) if not statistics.labels[k]]
     loadings = {}
     for k in alone:
@@ -209,10 +210,19 @@ def start_from_moments(
         if k == 0 and prior.speaker_strength:
             share = prior.speaker_strength / (prior.speaker_strength + statistics.n_speakers)
             positive = _at_least(between, np.zeros(d))
-            between = (1 - share) * positive + share * prior.speaker_scale * np.eye(d)
+            between = (1 - share) * positive + share * target(prior.speaker_scale, d)
         if k not in alone:
             loadings[k] = _leading(between, C, rank)
     return Parameters(statistics.mean, tuple(loadings[k] for k in range(len(ranks))), noise.nearest(C))
+
+
+def start_with_speaker(statistics: Statistics, start: Parameters, noise: NoiseModel, prior: Prior) -> Parameters:
+    """All that speakers differ in for V, as if there were no channels, and only a trace of it for each U."""
+    plain = statistics.without_channels()
+    found = moment_covariances(plain)
+    alone = start_from_moments(plain, found, start.ranks[:1], noise, prior)
+    rest = tuple(TRACE * U for U in start.loadings[1:])
+    return Parameters(start.mean, (alone.loadings[0], *rest), start.noise)
 
 
 def start_at_random(

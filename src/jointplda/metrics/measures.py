@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from jointplda.errors import InputError
 from jointplda.metrics.rocch import Hull, hull, hull_of_labels
-from jointplda.metrics.trials import PIECE, Floats, Mask, as_trials, labels_in_order
+from jointplda.metrics.trials import PIECE, Floats, Mask, as_trials, as_weights, labels_in_order
 
 PRIORS = (0.05, 0.01, 0.005, 0.001)
 """Usual target priors of the detection cost, with both costs 1."""
@@ -124,17 +124,18 @@ def act_dcf(
     return _act_dcf(*as_trials(scores, target), prior, cost_miss, cost_fa)
 
 
-def cllr(scores: ArrayLike, target: ArrayLike) -> float:
+def cllr(scores: ArrayLike, target: ArrayLike, weights: ArrayLike | None = None) -> float:
     """Cost of log-likelihood ratios in bits: 1/(2 ln 2) [mean_tar ln(1 + e^-s) + mean_non ln(1 + e^s)].
 
-    Infinite if a target scores -inf or a non-target +inf.
+    Infinite if a target scores -inf or a non-target +inf. ``weights``, one per trial, make the means weighted ones.
     """
-    return _cllr(*as_trials(scores, target))
+    values, mask = as_trials(scores, target)
+    return _cllr(values, mask) if weights is None else _plain_cllr(values, mask, as_weights(weights, mask))
 
 
-def min_cllr(scores: ArrayLike, target: ArrayLike) -> float:
+def min_cllr(scores: ArrayLike, target: ArrayLike, weights: ArrayLike | None = None) -> float:
     """Cllr after pool-adjacent-violators on the same scores: what is left once calibration is perfect."""
-    return hull_min_cllr(hull(scores, target))
+    return hull_min_cllr(hull(scores, target, weights))
 
 
 def hull_eer(outline: Hull) -> float:
@@ -219,7 +220,9 @@ def _softplus_sums(scores: Floats, target: Mask) -> Floats:
     )
 
 
-def _plain_cllr(scores: Floats, target: Mask) -> float:
+def _plain_cllr(scores: Floats, target: Mask, weights: Floats | None = None) -> float:
     """The same by the definition, accurate however small."""
-    of_target, of_nontarget = np.logaddexp(0.0, -scores[target]), np.logaddexp(0.0, scores[~target])
-    return float((of_target.mean() + of_nontarget.mean()) / (2 * np.log(2)))
+    total = 0.0
+    for sign, mask in ((-1.0, target), (1.0, ~target)):
+        total += np.average(np.logaddexp(0.0, sign * scores[mask]), weights=None if weights is None else weights[mask])
+    return float(total / (2 * np.log(2)))

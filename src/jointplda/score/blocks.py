@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from jointplda.files import usual_mode, writable_target
-from jointplda.linalg import AnyArray
+from jointplda.linalg import AnyArray, one_thread
 from jointplda.settings import check_number
 
 ROWS, COLUMNS = 256, 2048
@@ -90,7 +89,7 @@ def in_pieces(work: Callable[[slice], None], n: int, size: int, threads: int | N
     """Call ``work`` on consecutive slices of range(n), on several threads; an interrupt drops what has not begun."""
     threads = _checked(threads)
     pieces = [slice(start, min(start + size, n)) for start in range(0, n, size)]
-    with threadpool_limits(1, user_api="blas"):
+    with one_thread():
         if threads == 1 or len(pieces) == 1:
             for piece in pieces:
                 work(piece)

@@ -1,0 +1,302 @@
+"""The search for settings: candidates tried on held-out speakers, and the rules by which one is chosen."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from jointplda.learn.design import ChannelTest, channel_test, crossed_speakers
+from jointplda.learn.fit import Problem, Settings, fit, supported_rank
+from jointplda.learn.parameters import Parameters
+from jointplda.learn.statistics import Statistics
+from jointplda.linalg import Array, BoolArray, IntArray
+from jointplda.metrics import cllr, min_cllr
+from jointplda.score.pairs import PairModel, PairScorer, Side
+from jointplda.selection.folds import Folds, moved_samples
+from jointplda.selection.trials import cell_weights
+
+LADDER = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+FIRST = (0.3, 1.0, 3.0)
+CONFOUNDED = (1.0, 3.0, 10.0, 30.0)
+ENOUGH_CROSSED = 8
+SIGNIFICANCE = 0.02
+FAR, NEAR = 2.0, 1.0
+SAME_CHANNEL = 0.5
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Settings to try.
+
+    Attributes
+    ----------
+    noise_prior, speaker_prior : float
+        As in ``JointPLDA``.
+    channel_ranks : tuple of int
+        Rank of U of each condition.
+    channel_shares : tuple of float
+        Share of what is found between the channels of each condition that is left to them.
+    """
+
+    noise_prior: float
+    speaker_prior: float
+    channel_ranks: tuple[int, ...]
+    channel_shares: tuple[float, ...]
+
+    def settings(self) -> dict[str, Any]:
+        """The same as arguments of ``JointPLDA``."""
+        chosen: dict[str, Any] = {"noise_prior": self.noise_prior, "speaker_prior": self.speaker_prior}
+        if self.channel_ranks:
+            chosen |= {"channel_rank": list(self.channel_ranks), "channel_share": list(self.channel_shares)}
+        return chosen
+
+
+@dataclass(frozen=True)
+class Tried:
+    """How a candidate did on the speakers held out.
+
+    Attributes
+    ----------
+    candidate : Candidate
+    min_cllrs : tuple of float
+        The criterion in each fold: minCllr in bits, same- and cross-channel trials counting alike.
+    cllrs : tuple of float
+        Cllr of the raw log-likelihood ratios, likewise.
+    seconds : float
+    chosen : bool
+    """
+
+    candidate: Candidate
+    min_cllrs: tuple[float, ...]
+    cllrs: tuple[float, ...]
+    seconds: float
+    chosen: bool = False
+
+    @property
+    def criterion(self) -> float:
+        """Mean of the folds."""
+        return float(np.mean(self.min_cllrs))
+
+
+@dataclass(frozen=True)
+class Design:
+    """What the labels of training allow to be told.
+
+    Attributes
+    ----------
+    crossed : tuple of int
+        For each condition: speakers heard in two or more of its channels.
+    tests : tuple of ChannelTest or None
+        For each condition with too few of these: whether its channels matter.
+    """
+
+    crossed: tuple[int, ...]
+    tests: tuple[ChannelTest | None, ...]
+
+    @property
+    def confounded(self) -> bool:
+        """Whether some condition has too few speakers that were heard in several of its channels."""
+        return any(test is not None for test in self.tests)
+
+    def shares(self) -> tuple[float, ...]:
+        """Of each condition: 1 if crossed; 0 if its channels make no difference; else what can be trusted."""
+        return tuple(
+            1.0 if test is None else test.share if test.p_value <= SIGNIFICANCE else 0.0 for test in self.tests
+        )
+
+
+def design_of(statistics: Statistics, rng: np.random.Generator) -> Design:
+    """Look at how speakers and channels are crossed, and test the channels where they hardly are."""
+    crossed = tuple(crossed_speakers(statistics, k + 1) for k in range(len(statistics.conditions)))
+    tests = tuple(
+        None if number >= ENOUGH_CROSSED else channel_test(statistics, k + 1, rng) for k, number in enumerate(crossed)
+    )
+    return Design(crossed, tests)
+
+
+Progress = Callable[[Tried, int], object]
+
+
+class Search:
+    """Tries candidates on folds of speakers, and remembers what came of it."""
+
+    def __init__(
+        self,
+        folds: Folds,
+        design: Design,
+        settings: Settings,
+        rng: np.random.Generator,
+        callback: Progress | None = None,
+    ) -> None:
+        self.folds, self.design, self.settings, self.callback = folds, design, settings, callback
+        self.tried: dict[Candidate, Tried] = {}
+        self.scores: dict[Candidate, list[Array]] = {}
+        self.problems: dict[tuple[int, tuple[int, ...]], Problem] = {}
+        self.reached: dict[tuple[int, tuple[int, ...]], Parameters] = {}
+        self.interrupted = False
+        self.moved: list[Array] = []
+        self.moved_rows: list[IntArray] = []
+        self._move(rng)
+
+    def _move(self, rng: np.random.Generator) -> None:
+        """Samples moved to other channels, where no speaker was heard in two.
+
+        Target pairs are scored once more with one sample moved, twice as far as the means of the channels are apart
+        if these differ by more than chance, else once: caution for what the data cannot show.
+        """
+        test = self.design.tests[0] if self.design.tests else None
+        for fold in self.folds.folds:
+            if test is None:
+                self.moved.append(fold.X)
+                self.moved_rows.append(np.zeros((0, 2), dtype=np.int64))
+            else:
+                distance = FAR if test.p_value <= SIGNIFICANCE else NEAR
+                self.moved.append(moved_samples(fold, distance, rng))
+                self.moved_rows.append(fold.pairs.rows[fold.pairs.target])
+
+    def run(self) -> Tried:
+        """Try what the design calls for, and choose."""
+        try:
+            best = self._strength()
+            if not self.design.confounded:
+                best = self._refined(best)
+        except KeyboardInterrupt:
+            if not self.tried:
+                raise
+            self.interrupted = True
+            best = min(self.tried.values(), key=lambda one: one.criterion)
+        best = replace(best, chosen=True)
+        self.tried[best.candidate] = best
+        return best
+
+    def _strength(self) -> Tried:
+        """One strength for both priors.
+
+        With speakers heard in several channels: the best, found by climbing the ladder. Without, no trial shows what
+        another channel does to a speaker, which is what shrinkage protects from: the strongest within one standard
+        error of the best.
+        """
+        ranks, shares = self._ranks(), self.design.shares()
+        ranks = tuple(rank if share else 0 for rank, share in zip(ranks, shares, strict=True))
+        if self.design.confounded:
+            found = [self.attempt(Candidate(s, s, ranks, shares)) for s in CONFOUNDED]
+            best = min(found, key=lambda one: one.criterion)
+            return [one for one in found if not _worse(one, best)][-1]
+        done = {s: self.attempt(Candidate(s, s, ranks, shares)) for s in FIRST}
+        while True:
+            strength = min(done, key=lambda s: done[s].criterion)
+            more = [s for s in _neighbours(strength) if s not in done]
+            if not more:
+                return done[strength]
+            done |= {s: self.attempt(Candidate(s, s, ranks, shares)) for s in more}
+
+    def _refined(self, best: Tried) -> Tried:
+        """Other strengths for one of the priors, fewer columns of U, or none: taken if clearly better."""
+        for change in (*_changed_ranks(best.candidate), *_changed_priors(best.candidate)):
+            one = self.attempt(change)
+            if one.criterion < best.criterion and _worse(best, one):
+                best = one
+        return best
+
+    def _ranks(self) -> tuple[int, ...]:
+        statistics = self.folds.statistics
+        return tuple(
+            min(max(len(statistics.labels[1 + k]) - 1, 0), supported_rank(statistics, 1 + k))
+            for k in range(len(statistics.conditions))
+        )
+
+    def attempt(self, candidate: Candidate) -> Tried:
+        """Fit to the other folds and score the speakers of each, unless that was done before."""
+        if candidate not in self.tried:
+            began = time.perf_counter()
+            scores = [self._scores(candidate, i) for i in range(len(self.folds.folds))]
+            results = []
+            for fold, values in zip(self.folds.folds, scores, strict=True):
+                n, target = len(fold.pairs.target), fold.pairs.target
+                weights = cell_weights(target, fold.pairs.same_channel)
+                results.append([measure(values[:n], target, weights) for measure in (min_cllr, cllr)])
+            criteria, costs = zip(*results, strict=True)
+            one = Tried(candidate, tuple(criteria), tuple(costs), time.perf_counter() - began)
+            self.tried[candidate], self.scores[candidate] = one, scores
+            if self.callback is not None:
+                self.callback(one, len(self.tried))
+        return self.tried[candidate]
+
+    def _scores(self, candidate: Candidate, i: int) -> Array:
+        """Raw log-likelihood ratios of all pairs of a fold, channels averaged over; then of its moved targets."""
+        fold = self.folds.folds[i]
+        parameters = self._parameters(candidate, i)
+        conditions = len(parameters.loadings) - 1
+        model, priors = PairModel.of(parameters, range(1, conditions + 1)), np.full((conditions, 2), SAME_CHANNEL)
+        side = model.side(fold.X, threads=1)
+        found = [_matrix(side, side, priors)[*fold.pairs.rows.T]]
+        if len(self.moved_rows[i]):
+            found.append(_matrix(side, model.side(self.moved[i], threads=1), priors)[*self.moved_rows[i].T])
+        return np.concatenate(found)
+
+    def _parameters(self, candidate: Candidate, i: int) -> Parameters:
+        """The candidate fitted to the speakers of the other folds, without conditions of rank 0."""
+        training = self.folds.folds[i].training
+        kept = [k for k, rank in enumerate(candidate.channel_ranks) if rank]
+        ranks = (training.n_features, *(candidate.channel_ranks[k] for k in kept))
+        if (i, ranks) not in self.problems:
+            self.problems[i, ranks] = Problem.of(training.with_conditions(kept), ranks)
+        settings = replace(
+            self.settings, noise_prior=candidate.noise_prior, speaker_prior=candidate.speaker_prior, callback=None
+        )
+        warm = None if self.design.confounded else self.reached.get((i, ranks))
+        result = fit(self.problems[i, ranks], settings, np.random.default_rng(0), warm)
+        if result.interrupted:
+            raise KeyboardInterrupt
+        self.reached[i, ranks] = result.fit.parameters
+        return result.fit.parameters.with_channel_shares([candidate.channel_shares[k] for k in kept])
+
+    def calibration_trials(self, candidate: Candidate) -> tuple[Array, BoolArray, Array]:
+        """Scores, targets and weights of the held-out pairs of all folds, moved targets among them."""
+        target, same = [], []
+        for fold, rows in zip(self.folds.folds, self.moved_rows, strict=True):
+            target += [fold.pairs.target, np.ones(len(rows), dtype=bool)]
+            same += [fold.pairs.same_channel, np.zeros(len(rows), dtype=bool)]
+        targets = np.concatenate(target)
+        return np.concatenate(self.scores[candidate]), targets, cell_weights(targets, np.concatenate(same))
+
+
+def _matrix(left: Side, right: Side, priors: Array) -> Array:
+    """Log-likelihood ratios of every sample of one side against every one of the other."""
+    scores = np.empty((len(left), len(right)))
+    every = slice(None)
+    PairScorer(left, right, priors).fill(every, every, scores)
+    return scores
+
+
+def _worse(one: Tried, other: Tried) -> bool:
+    """Whether ``one`` is worse by more than one standard error of the difference over folds."""
+    difference = np.subtract(one.min_cllrs, other.min_cllrs)
+    error = float(np.std(difference, ddof=1) / np.sqrt(len(difference)))
+    return bool(difference.mean() > error + 1e-12)
+
+
+def _changed_ranks(candidate: Candidate) -> Sequence[Candidate]:
+    """Half the columns of U, and none, of each condition in turn."""
+    found = []
+    for k, rank in enumerate(candidate.channel_ranks):
+        for fewer in dict.fromkeys((rank // 2, 0)):
+            if fewer < rank:
+                ranks = (*candidate.channel_ranks[:k], fewer, *candidate.channel_ranks[k + 1 :])
+                found.append(replace(candidate, channel_ranks=ranks))
+    return found
+
+
+def _changed_priors(candidate: Candidate) -> Sequence[Candidate]:
+    """One prior stronger or weaker by half an order of magnitude."""
+    return [
+        *(replace(candidate, noise_prior=s) for s in _neighbours(candidate.noise_prior)),
+        *(replace(candidate, speaker_prior=s) for s in _neighbours(candidate.speaker_prior)),
+    ]
+
+
+def _neighbours(strength: float) -> list[float]:
+    at = LADDER.index(strength)
+    return [LADDER[i] for i in (at - 1, at + 1) if 0 <= i < len(LADDER)]
