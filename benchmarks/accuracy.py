@@ -13,9 +13,11 @@ import sys
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+from benchmarks.pages import Told
 from benchmarks.timing import report, summary
 
 from jointplda import PLDA, JointPLDA, automatic_pipeline
@@ -98,8 +100,8 @@ def text(key, values, drawn):
     return f"{shown} [{low:.{digits}f}, {high:.{digits}f}]"
 
 
-def table(first, rows):
-    """Rows of a Markdown table, and means by system and measure."""
+def table(say, first, rows):
+    """Say the rows of a Markdown table; means by system and measure."""
     means = {}
     for name in rows[0]:
         cells = []
@@ -108,7 +110,7 @@ def table(first, rows):
             drawn = np.concatenate([row[name][1].get(key, np.zeros(0)) for row in rows])
             cells.append(text(key, values, drawn))
             means[name, key] = float(np.mean(values))
-        print(f"| {first} | {name} | " + " | ".join(cells) + " |", flush=True)
+        say(f"| {first} | {name} | " + " | ".join(cells) + " |")
     return means
 
 
@@ -156,14 +158,16 @@ def main():
     parser.add_argument("--channels", nargs="*", default=["1", "2", "all"])
     parser.add_argument("--cuts", nargs="*", type=int, default=CUTS, help="numbers of training speakers")
     parser.add_argument("--jobs", type=int, default=2, help="splits at once")
+    parser.add_argument("--page", type=Path, help="put the tables into this page, between its marks")
     arguments = parser.parse_args()
     paths = sorted(arguments.folder.glob("*.npz"))
     if not paths:
         sys.exit(f"{arguments.folder}: no .npz files with embeddings, speaker and channel")
     warnings.simplefilter("ignore")
     head = " | ".join(("system", *MEASURES))
-    checks = []
-    print(f"{arguments.splits} splits; EER and cross / same in %, Cllr in bits, [5th, 95th percentile of draws]")
+    told, checks = Told(), []
+    main_part, cut_part = (partial(told.say, part) for part in ("sets", "cuts"))
+    main_part(f"{arguments.splits} splits; EER and cross / same in %, Cllr in bits, [5th, 95th percentile of draws].")
     with ProcessPoolExecutor(arguments.jobs) as pool:
 
         def rows(path, channels, speakers):
@@ -171,20 +175,24 @@ def main():
             jobs = [pool.submit(one_split, path, channels, speakers, seed, arguments.draws) for seed in seeds]
             return [job.result() for job in jobs]
 
-        print(f"\n| set | channels per training speaker | {head} |\n" + "|---" * 7 + "|")
+        main_part(f"\n| set | channels per training speaker | {head} |\n" + "|---" * 7 + "|")
         for path in paths:
             for channels in arguments.channels:
                 found = rows(path, None if channels == "all" else int(channels), None)
-                checks.append((check_full, path.stem, channels, table(f"{path.stem} | {channels}", found)))
-        print(f"\n| set | training speakers, one channel each | {head} |\n" + "|---" * 7 + "|")
+                means = table(main_part, f"{path.stem} | {channels}", found)
+                checks.append((check_full, path.stem, channels, means))
+        cut_part(f"\n| set | training speakers, one channel each | {head} |\n" + "|---" * 7 + "|")
         for path in paths:
             for number in arguments.cuts:
                 found = rows(path, 1, number)
-                checks.append((check_cut, path.stem, number, table(f"{path.stem} | {number}", found)))
+                means = table(cut_part, f"{path.stem} | {number}", found)
+                checks.append((check_cut, path.stem, number, means))
     print()
     for check, *given in checks:
         check(*given)
     check_time(paths)
+    if arguments.page is not None:
+        told.write(arguments.page)
     return summary()
 
 

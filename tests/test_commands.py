@@ -132,8 +132,12 @@ def test_resume_goes_on(files, tmp_path):
 
 def test_without_channels_it_is_plda(files, tmp_path):
     folder, *_ = files
-    run("train", *train_arguments(folder, "tsv")[:-2], "--max-iter", 5, "--out", tmp_path / "m")
+    run("train", *train_arguments(folder, "tsv")[:-2], "--no-auto", "--max-iter", 5, "--out", tmp_path / "m")
     assert json.loads(run("info", tmp_path / "m", "--json").stdout)["holds"] == "PLDA"
+    run("train", *train_arguments(folder, "tsv")[:-2], "--out", tmp_path / "a")
+    info = json.loads(run("info", tmp_path / "a", "--json").stdout)
+    assert info["holds"] == "JointPLDACV"
+    assert info["channel ranks"] == {}
 
 
 def test_two_conditions_and_missing_labels(files, tmp_path):
@@ -170,7 +174,7 @@ def test_compare(files, tmp_path):
     systems = json.loads(result.stdout)["systems"]
     assert list(systems) == [
         "cosine", "cosine, channel means removed", "LDA + PLDA", "LDA + PLDA, channel means removed", "PLDA",
-        "PLDA, channel means removed", "Joint PLDA",
+        "PLDA, channel means removed", "Joint PLDA", "Joint PLDA, automatic",
     ]  # fmt: skip
     assert (tmp_path / "r.html").stat().st_size > 50_000
     run("compare", folder / "train.npy", *both, "--test", folder / "train.npy", code=1)

@@ -171,7 +171,8 @@ def test_convert(files, tmp_path):
 
 def test_foreign_models(files, tmp_path):
     folder, _, test, *_ = files
-    run("train", *train_arguments(folder, "tsv")[:-2], "--center", "--max-iter", 20, "--out", tmp_path / "m")
+    run("train", *train_arguments(folder, "tsv")[:-2], "--no-auto", "--center", "--max-iter", 20, "--out",
+        tmp_path / "m")  # fmt: skip
     run("convert", "model", tmp_path / "m", tmp_path / "plda", "--to", "kaldi")
     run("convert", "model", tmp_path / "plda", tmp_path / "plda.npz")
     run("convert", "model", tmp_path / "plda.npz", tmp_path / "back.safetensors")
@@ -219,7 +220,8 @@ def test_installed_command_and_debug(tmp_path):
 
 def test_quiet_and_verbose(files, tmp_path):
     folder, *_ = files
-    arguments = ["train", *train_arguments(folder, "tsv"), "--max-iter", 3, "--force", "--out", tmp_path / "m"]
+    arguments = ["train", *train_arguments(folder, "tsv"), "--no-auto", "--max-iter", 3, "--force", "--out",
+                 tmp_path / "m"]  # fmt: skip
     assert run(*arguments, "--quiet").stderr == ""
     assert "iteration 2" in run(*arguments, "-v").stderr
     assert "without converging" in run(*arguments).stderr

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from jointplda.errors import InputError
-from jointplda.estimators.joint import JointPLDA
+from jointplda.errors import InputError, warn
+from jointplda.estimators.base import Model
 from jointplda.estimators.plain import PLDA
 from jointplda.formats.foreign import KaldiPlda, from_covariances, to_covariances
 from jointplda.linalg import inverse, symmetric
@@ -31,13 +31,16 @@ def to_kaldi(model: Any, *, absorb_channel: bool = False) -> KaldiPlda:
 
     Parameters
     ----------
-    model : PLDA or JointPLDA
+    model : PLDA, JointPLDA or JointPLDACV
+        A calibration that it carries has no place in the file, and is left out with a warning.
     absorb_channel : bool
         Kaldi's model has no channels. True puts U U' into the within-speaker covariance, which gives every sample a
         channel of its own; False refuses a model that has a U.
     """
-    if not isinstance(model, PLDA | JointPLDA):
+    if not isinstance(model, Model):
         raise InputError(f"expected a fitted PLDA or JointPLDA, got {type(model).__name__}.")
+    if getattr(model, "calibration_", None) is not None:
+        warn("Kaldi's and pyannote's models hold no calibration: scores made with the file are raw.")
     within = model.parameters_.noise
     if model.U_.shape[1]:
         if not absorb_channel:

@@ -11,7 +11,7 @@ import click
 from jointplda.commands.options import spoken
 from jointplda.errors import JointPLDAError
 
-COMMANDS = ("demo", "train", "score", "calibrate", "evaluate", "compare", "info", "convert", "completion")
+COMMANDS = ("demo", "tune", "train", "score", "calibrate", "evaluate", "compare", "info", "convert", "completion")
 
 
 class Commands(click.Group):

@@ -52,6 +52,16 @@ def _model(path: Path) -> dict[str, Any]:
         "singular values of U": np.linalg.svd(model.U_, compute_uv=False)[:8],
         "written with": read_metadata(path).get("versions", {}),
     }
+    if model.calibration_ is not None:
+        result["calibration"] = {"scale": model.calibration_.scale, "offset": model.calibration_.offset}
+    if hasattr(model, "tried_"):
+        result["chosen"] = model.settings_
+        result["settings tried"] = len(model.tried_)
+        result["held-out Cllr"] = {
+            "raw": model.checked_.raw_cllr,
+            "calibrated": model.checked_.calibrated_cllr,
+            "at best": model.checked_.min_cllr,
+        }
     if model.seen_ is not None:
         names = [name for name, rank in result["channel ranks"].items() if rank]
         pairs = zip(names, model.seen_.channels, strict=True)

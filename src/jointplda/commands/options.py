@@ -68,6 +68,8 @@ SPOKEN = {
     r"\b(speaker|channel)_rank ?= ?": r"--\1-rank ",
     r"\b(speaker|channel)_rank\b": r"--\1-rank",
     r"\bmax_iter\b": "--max-iter",
+    r"\bUse JointPLDA with settings of your own\b": "Use --no-auto",
+    r"\bLeave calibrate=True, or calibrate scores\b": "Calibrate scores (jointplda calibrate)",
     r"\bkind='(\w+)'": r"--to \1 (or --format \1)",
     r"\ballow_missing\b": "--allow-missing",
     r"\bIs y the speaker\b": "Is --speaker the speaker",

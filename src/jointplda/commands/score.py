@@ -33,6 +33,7 @@ KINDS = ("kaldi", "wespeaker", "nist", "bosaris", "npy")
     "--same-channel", type=click.FloatRange(0, 1), default=0.5, show_default=True,
     help="Probability that both sides share their channel, where it is not known.",
 )  # fmt: skip
+@click.option("--raw", is_flag=True, help="Without the calibration that the model carries.")
 @click.option("--calibration", type=options.IN_FILE, help="Calibration file to apply (see jointplda calibrate).")
 @click.option("--out", type=options.OUT_FILE, required=True, help="Score file to write.")
 @click.option("--format", "kind", type=click.Choice(KINDS), help="Format of --out; default: by its suffix, else Kaldi.")
@@ -181,7 +182,7 @@ def _pairs(
     if given["channels"]:
         known = {"enroll_channels": _channels(enroll, given), "test_channels": _channels(test, given)}
     pairs = np.stack((trials.enrol, trials.test), axis=1)
-    scores = pipe.score_trials(enroll.X, test.X, pairs, **_prior(pipe, given), **known)
+    scores = pipe.score_trials(enroll.X, test.X, pairs, calibrated=not given["raw"], **_prior(pipe, given), **known)
     return np.asarray(scores, dtype=np.float64)
 
 
@@ -214,7 +215,7 @@ def _with_models(
             chosen = used[start : start + TESTS_AT_ONCE]
             block = test.take(chosen)
             known = {"test_channels": _channels(block, given)} if given["channels"] else {}
-            matrix = pipe.score_enrolment(enrolment, block.X, **settings, **known)
+            matrix = pipe.score_enrolment(enrolment, block.X, calibrated=not given["raw"], **settings, **known)
             low, high = np.searchsorted(trials.test[order], [chosen[0], chosen[-1] + 1])
             members = order[low:high]
             values[members] = matrix[row_of[trials.enrol[members]], np.searchsorted(chosen, trials.test[members])]

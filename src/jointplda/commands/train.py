@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jointplda.commands import options
+from jointplda.commands import automatic, options
 
 if TYPE_CHECKING:
     from jointplda.commands.options import Talk
@@ -39,14 +39,30 @@ def preprocessing(function: Any) -> Any:
     return function
 
 
+def labelled_data(function: Any) -> Any:
+    """--labels, --speaker and --channel."""
+    for option in (
+        click.option(
+            "--channel", "channels", multiple=True, metavar="COL|FILE",
+            help="Column of a nuisance (language, microphone, ...), or a file like utt2lang; may be repeated. Without "
+            "it ordinary PLDA is trained.",
+        ),
+        click.option(
+            "--speaker", required=True, metavar="COL|FILE", help="Column of the speakers, or a file like utt2spk."
+        ),
+        options.labels,
+    ):  # fmt: skip
+        function = option(function)
+    return function
+
+
 @click.command("train", short_help="Train a model on labelled embeddings.")
 @click.argument("data", type=options.IN_FILE)
-@options.labels
-@click.option("--speaker", required=True, metavar="COL|FILE", help="Column of the speakers, or a file like utt2spk.")
+@labelled_data
 @click.option(
-    "--channel", "channels", multiple=True, metavar="COL|FILE",
-    help="Column of a nuisance (language, microphone, ...), or a file like utt2lang; may be repeated. Without it "
-    "ordinary PLDA is trained.",
+    "--auto/--no-auto", "automatic", default=None,
+    help="Choose priors and ranks on held-out training speakers, and calibrate (the default, unless --speaker-rank, "
+    "--channel-rank, --noise-prior, --speaker-prior or --n-init is given).",
 )  # fmt: skip
 @click.option("--speaker-rank", type=click.IntRange(1), help="Columns of V; default: what the speakers support.")
 @click.option(
@@ -56,10 +72,10 @@ def preprocessing(function: Any) -> Any:
 @click.option("--out", type=options.OUT_FILE, help="Model file to write (safetensors).")
 @preprocessing
 @click.option("--noise", type=click.Choice(["full", "diagonal"]), default="full", show_default=True, help="Form of D.")
-@click.option("--max-iter", type=click.IntRange(1), default=100, show_default=True, help="EM iterations at most.")
+@click.option("--max-iter", type=click.IntRange(1), help="EM iterations at most; default: 100, or 25 with --auto.")
 @click.option(
-    "--tol", type=click.FloatRange(0), default=1e-6, show_default=True,
-    help="Stop when an iteration gains less, in nats per sample.",
+    "--tol", type=click.FloatRange(0),
+    help="Stop when an iteration gains less, in nats per sample; default: 1e-6, or 1e-3 with --auto.",
 )  # fmt: skip
 @click.option("--noise-prior", type=click.FloatRange(0), default=0.0, show_default=True, help="Shrinkage of D^-1.")
 @click.option("--speaker-prior", type=click.FloatRange(0), default=0.0, show_default=True, help="Shrinkage of V V'.")
@@ -77,9 +93,12 @@ def preprocessing(function: Any) -> Any:
 def command(ctx: click.Context, /, quiet: bool, verbose: bool, **given: Any) -> None:
     """Train Joint PLDA on the embeddings DATA and write a model file.
 
-    DATA is an npz, npy, HDF5 or Parquet file, or a Kaldi scp, ark or folder. Preprocessing is fitted on DATA in the
-    order its options are given, and stored with the model. Ctrl-C ends training and keeps the model so far (exit code
-    0); --resume goes on from it.
+    DATA is an npz, npy, HDF5 or Parquet file, or a Kaldi scp, ark or folder. By default settings are chosen on training
+    speakers held out in turn, and the model carries a calibration fitted to them ("jointplda tune" shows what was
+    tried); --no-auto fits by maximum likelihood. Preprocessing is fitted on DATA in the order its options are given,
+    and stored with the model; with --auto and without any, embeddings are centred, scaled to length one and, where the
+    data support it, reduced to 150 dimensions. Ctrl-C ends training and keeps the model so far (exit code 0); --resume
+    goes on from it.
     """
     if given["out"] is None and not given["plan"]:
         raise click.UsageError("Missing option '--out' (or --plan, to see what would be done).")
@@ -94,13 +113,20 @@ def command(ctx: click.Context, /, quiet: bool, verbose: bool, **given: Any) -> 
                 "--" + name.replace("channel_ranks", "channel_rank").replace("_", "-") for name in fixed
             )
             raise click.UsageError(f"{spelled}: taken from the resumed model; leave out.")
+    chooses = automatic.check_unmixed(ctx, given["automatic"])
+    if given["automatic"] and (given["resume"] or given["plan"]):
+        raise click.UsageError("--auto goes with neither --resume nor --plan.")
+    given["automatic"] = chooses and not given["resume"] and not given["plan"]
+    given["max_iter"] = given["max_iter"] or (25 if given["automatic"] else 100)
+    given["tol"] = (1e-3 if given["automatic"] else 1e-6) if given["tol"] is None else given["tol"]
     if not given["plan"]:
         options.check_new(given["out"], given["force"])
     with options.talking(quiet, verbose) as talk:
         _train(ctx.meta.get("jointplda.steps", []), given, talk)
 
 
-def _train(steps: list[tuple[str, Any]], given: dict[str, Any], talk: Talk) -> None:
+def load_labelled(given: dict[str, Any], talk: Talk) -> tuple[Any, Any, Any]:
+    """Embeddings, their speakers, and their channels (or None), as the options say."""
     from jointplda.commands import inputs
     from jointplda.data.labels import Columns
 
@@ -111,20 +137,29 @@ def _train(steps: list[tuple[str, Any]], given: dict[str, Any], talk: Talk) -> N
     names = tuple(inputs.column_name(channel) for channel in given["channels"])
     conditions = Columns(names, tuple(channels)) if channels else None
     talk.say(f"{len(table.ids):,} samples of {len(set(speakers.tolist())):,} speakers, {table.X.shape[1]} dimensions")
+    return table.X, speakers, conditions
+
+
+def _train(steps: list[tuple[str, Any]], given: dict[str, Any], talk: Talk) -> None:
+    X, speakers, conditions = load_labelled(given, talk)
+    if given["automatic"]:
+        settings = {"noise": given["noise"], "random_state": given["seed"], **_limits(given)}
+        pipe = automatic.pipeline(step_objects(steps), **settings)
+        automatic.fit(pipe, X, speakers, conditions, talk)
+        pipe.save(given["out"])
+        _show_result(pipe, given)
+        return
     pipe = _resumed(given) if given["resume"] else _pipeline(steps, given)
     if given["plan"]:
-        _show_plan(pipe, table.X, speakers, conditions, given)
+        _show_plan(pipe, X, speakers, conditions, given)
         return
-    _fit(pipe, table.X, speakers, conditions, given, talk)
+    _fit(pipe, X, speakers, conditions, given, talk)
     pipe.save(given["out"])
     _show_result(pipe, given)
 
 
-def _pipeline(steps: list[tuple[str, Any]], given: dict[str, Any]) -> Any:
-    """Preprocessing in the order given, then the model."""
-    from jointplda.estimators.joint import JointPLDA
-    from jointplda.estimators.plain import PLDA
-    from jointplda.pipeline import make_pipeline
+def step_objects(steps: list[tuple[str, Any]]) -> list[Any]:
+    """Preprocessing in the order given."""
     from jointplda.preprocessing import LDA, PCA, Center, LengthNorm
 
     make: dict[str, Any] = {
@@ -133,6 +168,15 @@ def _pipeline(steps: list[tuple[str, Any]], given: dict[str, Any]) -> Any:
         "pca": lambda n: PCA(n),
         "lda": lambda n: LDA(n),
     }
+    return [make[name](value) for name, value in steps]
+
+
+def _pipeline(steps: list[tuple[str, Any]], given: dict[str, Any]) -> Any:
+    """Preprocessing in the order given, then the model."""
+    from jointplda.estimators.joint import JointPLDA
+    from jointplda.estimators.plain import PLDA
+    from jointplda.pipeline import make_pipeline
+
     settings = {
         "speaker_rank": given["speaker_rank"],
         "noise": given["noise"],
@@ -146,7 +190,7 @@ def _pipeline(steps: list[tuple[str, Any]], given: dict[str, Any]) -> Any:
     model: Any = PLDA(**settings)
     if given["channels"]:
         model = JointPLDA(channel_rank=None if not ranks else ranks[0] if len(ranks) == 1 else ranks, **settings)
-    return make_pipeline(*(make[name](value) for name, value in steps), model)
+    return make_pipeline(*step_objects(steps), model)
 
 
 def _limits(given: dict[str, Any]) -> dict[str, Any]:
@@ -158,6 +202,8 @@ def _resumed(given: dict[str, Any]) -> Any:
     from jointplda.pipeline import Pipeline
 
     pipe = Pipeline.load(given["resume"])
+    if hasattr(pipe[-1], "chosen"):
+        pipe.steps[-1] = ("jointplda", pipe[-1].chosen())
     if bool(given["channels"]) != bool(pipe[-1].channel_ranks_):
         raise click.ClickException(
             f"{given['resume']}: was trained {'with' if pipe[-1].channel_ranks_ else 'without'} channels; give the "
@@ -172,12 +218,15 @@ def _fit(pipe: Any, X: Any, speakers: Any, conditions: Any, given: dict[str, Any
 
     from jointplda.commands.progress import iterations
 
+    carried = getattr(pipe[-1], "calibration_", None) is not None
     with warnings.catch_warnings(), iterations(talk, given["max_iter"]) as callback:
         warnings.simplefilter("ignore", ConvergenceWarning)
         pipe[-1].set_params(callback=callback)
         channels = {} if conditions is None else {"channels": conditions}
         pipe[-1].fit(_preprocessed(pipe, X, speakers, fitted=bool(given["resume"])), speakers, **channels)
     pipe[-1].set_params(callback=None, warm_start=False)
+    if given["resume"] and carried:
+        talk.say("the calibration of the resumed model no longer fits and was dropped; see jointplda calibrate.")
     if not pipe[-1].converged_:
         end = "was interrupted" if pipe[-1].interrupted_ else "stopped"
         advice = (
@@ -241,6 +290,8 @@ def _show_result(pipe: Any, given: dict[str, Any]) -> None:
         "log_likelihood_per_sample": float(model.log_likelihoods_[-1]) if model.n_iter_ else None,
         "training": model.training_,
     }
+    if given["automatic"]:
+        result["automatic"] = automatic.as_dict(model)
     if given["as_json"]:
         print_json(result)
         return
@@ -253,5 +304,6 @@ def _show_result(pipe: Any, given: dict[str, Any]) -> None:
         ("ranks", f"V of rank {model.V_.shape[1]}{ranks}"),
         ("EM", f"{model.n_iter_} iterations, {end}"),
         ("log-likelihood", f"{result['log_likelihood_per_sample']:.6g} nats per sample"),
+        *(automatic.facts(model) if given["automatic"] else []),
         ("next", f"jointplda score {given['out']} --enroll ... --test ... --trials ... --out scores.txt"),
     ])  # fmt: skip

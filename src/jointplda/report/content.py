@@ -78,6 +78,24 @@ class Channels:
 
 
 @dataclass(frozen=True)
+class Attempt:
+    """Settings that were tried on held-out training speakers.
+
+    Parameters
+    ----------
+    name : str
+    value, error : float
+        The criterion, and its standard error over folds; lower is better.
+    chosen : bool
+    """
+
+    name: str
+    value: float
+    error: float
+    chosen: bool
+
+
+@dataclass(frozen=True)
 class Training:
     """How a model came about, for systems that were trained by EM.
 
@@ -90,6 +108,8 @@ class Training:
     singular_values : dict of str to ndarray
         Of "V" and of each condition's U, largest first ("V", "U", or "U (language)").
     channels : sequence of Channels
+    attempts : sequence of Attempt
+        For settings that were chosen automatically, in the order they were tried.
     """
 
     objective: Floats
@@ -97,6 +117,7 @@ class Training:
     converged: bool
     singular_values: Mapping[str, Floats]
     channels: Sequence[Channels] = ()
+    attempts: Sequence[Attempt] = ()
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from jointplda.metrics.parts import cell_parts, roc_at
 from jointplda.metrics.rocch import hull
 from jointplda.report.content import (
     CELLS,
+    Attempt,
     Channels,
     Curve,
     Distribution,
@@ -61,7 +62,7 @@ def system_of(name: str, result: Evaluation, *, description: str = "", model: An
     )
 
 
-def training_of(model: Any) -> Training | None:
+def training_of(model: Any) -> Training:
     """How a fitted model came about: EM's trace, singular values of V and U, where its channels sit."""
     fitted = model[-1] if hasattr(model, "steps") else model
     conditions = list(fitted.training_.get("conditions", ())) if hasattr(fitted, "training_") else []
@@ -72,14 +73,23 @@ def training_of(model: Any) -> Training | None:
     singular = {"V": _singular_values(fitted.V_)}
     for name, U in loadings.items():
         singular["U" if len(loadings) == 1 else f"U ({name})"] = _singular_values(U)
-    penalised = fitted.noise_prior > 0 or fitted.speaker_prior > 0
+    settings = getattr(fitted, "settings_", None) or fitted.get_params(deep=False)
+    penalised = settings["noise_prior"] > 0 or settings["speaker_prior"] > 0
     return Training(
         objective=np.asarray(fitted.log_likelihoods_, dtype=np.float64),
         objective_name="log-likelihood with priors" if penalised else "log-likelihood",
         converged=bool(fitted.converged_),
         singular_values=singular,
         channels=_channels(loadings, getattr(fitted, "seen_", None)),
+        attempts=[_attempt(one) for one in getattr(fitted, "tried_", ())],
     )
+
+
+def _attempt(tried: Any) -> Attempt:
+    one = tried.candidate
+    ranks = "".join(f", U {rank}" for rank in one.channel_ranks)
+    name = f"noise {one.noise_prior:g}, speaker {one.speaker_prior:g}{ranks}"
+    return Attempt(name, tried.criterion, tried.error, tried.chosen)
 
 
 def _channels(loadings: Mapping[str, AnyArray], seen: Any) -> list[Channels]:

@@ -22,7 +22,7 @@ from jointplda.report.plots import (
 )
 from jointplda.report.svg import Drawing, key, words
 from jointplda.report.tables import headline, part_title, parts_of, table
-from jointplda.report.training_plots import channels_plot, singular_plot, trace_plot
+from jointplda.report.training_plots import attempts_plot, channels_plot, singular_plot, trace_plot
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 _ICON = (
@@ -238,6 +238,9 @@ def _training(training: Training) -> str:
         _keys(names),
         "Singular values",
     )
+    if training.attempts:
+        caption = "Each setting on training speakers held out in turn, with its standard error; the chosen one filled."
+        figures += _figure(attempts_plot(training), caption, "", "Settings tried")
     for channels in training.channels:
         caption = "Where training placed each channel, in the units of the embeddings; larger dots had more samples."
         figures += _figure(channels_plot(channels), caption, "", f"Channels: {channels.condition}")

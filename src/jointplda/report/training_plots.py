@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from os import PathLike
 
 import numpy as np
 
+from jointplda.files import replacing
 from jointplda.report import scales, svg
 from jointplda.report.content import Channels, Floats, Training
 from jointplda.report.svg import LETTER, Axes, Drawing, nothing
 
 MOST_LABELS = 60
+MOST_ATTEMPTS = 20
+STYLE = (
+    "svg{background:#fff}text{font:12px sans-serif;fill:#333}.grid{stroke:#ddd;fill:none}.base{stroke:#888}"
+    ".line{fill:none;stroke-width:1.5}.s0{stroke:#0072b2}.s1{stroke:#c44e00}.hollow{fill:#fff}"
+    ".s0 .filled{fill:#0072b2}.s1 .filled{fill:#c44e00}"
+)
 
 
 def trace_plot(training: Training) -> Drawing:
@@ -44,6 +52,44 @@ def trace_plot(training: Training) -> Drawing:
         "-", "−"
     )
     return Drawing(svg.picture(460, 346, "EM's objective", said, body), note)
+
+
+def attempts_plot(training: Training) -> Drawing:
+    """The criterion of every setting that was tried, with its standard error; the chosen one filled."""
+    attempts = [one for one in training.attempts if np.isfinite(one.value)]
+    if not attempts:
+        return nothing("No settings were tried.")
+    attempts = sorted(attempts, key=lambda one: one.value)[:MOST_ATTEMPTS]
+    low = min(one.value - one.error for one in attempts)
+    high = max(one.value + one.error for one in attempts)
+    room = 0.04 * max(high - low, 1e-6)
+    left, height = min(24 + LETTER * max(len(one.name) for one in attempts), 250), 20.0 * len(attempts)
+    x, rows = scales.linear(max(low - room, 0.0), high + room, 5), scales.linear(0.0, float(len(attempts)))
+    axes = Axes(x, rows, left=left, width=444 - left, height=height)
+    for i, one in enumerate(attempts):
+        at = len(attempts) - i - 0.5
+        css = "s1" if one.chosen else "s0"
+        axes.inside.append(f'<g class="{css}">')
+        axes.line([one.value - one.error, one.value + one.error], [at, at], "line thin")
+        axes.inside.append("</g>")
+        axes.outside.append(f'<g class="{css}">')
+        tip = f"{one.name}: {one.value:.4f} ± {one.error:.4f} bits"
+        axes.dot(one.value, at, 5.0 if one.chosen else 3.5, "filled" if one.chosen else "hollow", tip)
+        axes.outside.append("</g>")
+        axes.word(-8, 20.0 * i + 14, svg.shorten(one.name, 34), "", "end")
+    best = next((one for one in attempts if one.chosen), attempts[0])
+    said = f"{len(attempts)} settings tried; chosen: {best.name}, {best.value:.4f} bits."
+    body = axes.body(axes.frame("minCllr of held-out training speakers, bits", y_ticks=False))
+    left_out = len(training.attempts) - len(attempts)
+    note = f"The {left_out} worst are left out." if left_out else ""
+    return Drawing(svg.picture(460, height + 56, "Settings tried", said, body), note)
+
+
+def write_attempts(training: Training, path: str | PathLike[str]) -> None:
+    """Write the same picture as an SVG file of its own, whole or not at all."""
+    text = attempts_plot(training).body
+    with replacing(path) as name:
+        name.write_text(text.replace("<title>", f"<style>{STYLE}</style><title>", 1), encoding="utf-8", newline="\n")
 
 
 def singular_plot(training: Training) -> Drawing:

@@ -79,6 +79,11 @@ class Tried:
         """Mean of the folds."""
         return float(np.mean(self.min_cllrs))
 
+    @property
+    def error(self) -> float:
+        """Standard error of that mean over folds."""
+        return float(np.std(self.min_cllrs, ddof=1) / np.sqrt(len(self.min_cllrs)))
+
 
 @dataclass(frozen=True)
 class Design:
