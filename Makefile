@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test test-all lint bench accuracy docs picture clean
+.PHONY: demo test test-all lint bench accuracy priors docs picture clean
 
 demo: $(VENV)/.run
 	$(BIN)/jointplda demo
@@ -32,6 +32,9 @@ bench: $(VENV)/.dev
 DATA ?= data
 accuracy: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.accuracy $(DATA)
+
+priors: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.priors $(DATA)
 
 docs: $(VENV)/.dev
 	$(BIN)/python docs/make_commands.py docs/commands.md
