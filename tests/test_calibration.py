@@ -1,5 +1,7 @@
 """Calibrations against scipy's optimiser, against their own optimum, and in files."""
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -46,6 +48,63 @@ def test_affine_at_even_prior_minimises_cllr():
         assert definitions.cllr(best.scale * change * scores + best.offset, target) > here
         assert definitions.cllr(best.scale * scores + best.offset * change, target) > here
     assert metrics.min_cllr(scores, target) <= here
+
+
+@pytest.mark.parametrize("prior", [0.5, 0.1])
+@pytest.mark.parametrize("doubt", [0.0, 0.05])
+def test_whole_weights_are_repeated_trials(prior, doubt):
+    scores, target = trials(7, n=200)
+    weights = np.random.default_rng(0).integers(0, 4, len(scores))
+    weighted = fit_affine(scores, target, prior=prior, weights=weights, doubt=doubt)
+    repeated = fit_affine(np.repeat(scores, weights), np.repeat(target, weights), prior=prior, doubt=doubt)
+    assert_allclose([weighted.scale, weighted.offset], [repeated.scale, repeated.offset], rtol=1e-7)
+    tenth = fit_affine(scores, target, prior=prior, weights=weights / 10, doubt=doubt)
+    assert_allclose([tenth.scale, tenth.offset], [weighted.scale, weighted.offset], rtol=1e-7)
+
+
+@pytest.mark.parametrize("separated", [False, True])
+@pytest.mark.parametrize("doubt", [0.02, 0.3])
+def test_doubt_gives_a_share_of_every_label_to_the_other_class(doubt, separated):
+    scores, target = trials(8)
+    if separated:
+        scores = np.where(target, 1.0, -1.0) * np.abs(scores) + 0.5
+    weights = np.random.default_rng(1).uniform(0.1, 2.0, len(scores))
+
+    def cost(parameters):
+        llr = parameters[0] * scores + parameters[1]
+        same, other = np.logaddexp(0, -llr), np.logaddexp(0, llr)
+        of_target = np.average(((1 - doubt) * same + doubt * other)[target], weights=weights[target])
+        of_nontarget = np.average((doubt * same + (1 - doubt) * other)[~target], weights=weights[~target])
+        return (of_target + of_nontarget) / 2
+
+    found = minimize(cost, [0.1, 0.0], method="Nelder-Mead", options={"xatol": 1e-10, "fatol": 1e-15, "maxiter": 5000})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ours = fit_affine(scores, target, weights=weights, doubt=doubt)
+    assert_allclose([ours.scale, ours.offset], found.x, rtol=1e-5, atol=1e-7)
+    assert cost([ours.scale, ours.offset]) <= found.fun + 1e-14
+    assert ours.scale < fit_affine(scores, target, weights=weights, doubt=doubt / 2).scale
+
+
+def test_doubt_bounds_what_a_perfect_score_can_say():
+    target = np.repeat([True, False], 20)
+    found = fit_affine(np.where(target, 1.0, -1.0), target, doubt=1 / 12)
+    assert_allclose(found.apply([1.0, -1.0]), [np.log(11), -np.log(11)], rtol=1e-9)
+
+
+def test_weights_of_infinite_scores_are_left_out_with_them():
+    scores, target = trials()
+    weights = np.random.default_rng(2).uniform(0.5, 2.0, len(scores))
+    more, labels = np.insert(scores, 3, np.inf), np.insert(target, 3, True)
+    with pytest.warns(DataWarning, match="1 of 501"):
+        found = fit_affine(more, labels, weights=np.insert(weights, 3, 9.0))
+    assert found == fit_affine(scores, target, weights=weights)
+
+
+@pytest.mark.parametrize("given", [{"doubt": 0.5}, {"doubt": -0.1}, {"weights": [1.0]}, {"weights": np.zeros(500)}])
+def test_bad_weights_and_doubt(given):
+    with pytest.raises(InputError, match=next(iter(given))):
+        fit_affine(*trials(), **given)
 
 
 def test_affine_undoes_what_was_done():

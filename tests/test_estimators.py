@@ -15,13 +15,32 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from designs import DESIGNS, channels_of, draw, world
-from jointplda import PLDA, DataWarning, JointPLDA, Statistics, make_pipeline
+from jointplda import PLDA, DataWarning, JointPLDA, JointPLDACV, Statistics, make_pipeline
 from jointplda.learn import em
-from jointplda.preprocessing import LDA, PCA, Center, LengthNorm
+from jointplda.preprocessing import LDA, PCA, Center, LengthNorm, Reduce
 from oracle import DenseModel
 
-MODELS = [JointPLDA(), JointPLDA(noise="diagonal"), PLDA(), PLDA(speaker_rank=1, channel_rank=1)]
-TRANSFORMERS = [Center(), LengthNorm(), PCA(), PCA(whiten=True), LDA(), LDA(shrinkage="auto")]
+
+class OfMoreSpeakers(JointPLDACV):
+    """JointPLDACV, each speaker divided into three: the checks have two or three, and it needs four."""
+
+    def fit(self, X, y, channels=None):
+        if np.ndim(y) == 1:
+            y = 3 * np.unique(y, return_inverse=True)[1] + np.arange(len(y)) // 3 % 3
+        return super().fit(X, y, channels)
+
+
+MODELS = [JointPLDA(), JointPLDA(noise="diagonal"), OfMoreSpeakers(), PLDA(), PLDA(speaker_rank=1, channel_rank=1)]
+TRANSFORMERS = [
+    Center(),
+    LengthNorm(),
+    PCA(),
+    PCA(whiten=True),
+    Reduce(),
+    Reduce(1, least_speakers=0),
+    LDA(),
+    LDA(shrinkage="auto"),
+]
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

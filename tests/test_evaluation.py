@@ -1,6 +1,8 @@
 """Trials, keys, labels and systems put together, against plain loops."""
 
+import importlib.util
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,10 +14,11 @@ from jointplda.data.tables import ScoreTable, Trials
 from jointplda.errors import DataWarning, InputError
 from jointplda.evaluation import join
 from jointplda.evaluation.evaluate import Settings, Sides, evaluate
-from jointplda.evaluation.protocol import Samples, held_out, trials_of
+from jointplda.evaluation.protocol import Samples, held_out, split_by_speaker, trials_of
 from jointplda.evaluation.systems import ChannelMeans, Recipe, TestSet, TrainingSet, all_pairs, run_systems
 
 PRIORS = (0.05, 0.5, 0.8)
+SHARED = Path(__file__).parents[2] / "shared" / "data"
 
 
 def trials_from(pairs, target=None):
@@ -165,6 +168,55 @@ def test_held_out_speakers():
     assert not set(speakers[chosen]) & set(speakers[~chosen])
     assert_array_equal(chosen, held_out(speakers, 0.35, 0))
     assert (chosen != held_out(speakers, 0.35, 1)).any()
+
+
+def crossed_samples():
+    speakers, channels = np.divmod(np.arange(20 * 12), 12)
+    names = np.array([f"s{one}" for one in speakers])
+    ids = np.array([f"id{i}" for i in range(240)])
+    return Samples(ids, np.arange(240.0)[:, None], names, np.array(["a", "b", "c", "d"])[channels % 4][:, None])
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("channels", "speakers"), [(None, None), (1, None), (2, 5), (None, 7)])
+def test_training_and_test_speakers_differ(seed, channels, speakers):
+    samples = crossed_samples()
+    train, test = split_by_speaker(samples, seed, channels_per_speaker=channels, speakers=speakers)
+    assert not set(train.speakers) & set(test.speakers)
+    assert len(set(train.speakers)) == (speakers or 13)
+    assert len(set(test.speakers)) == 7
+    for name in set(train.speakers):
+        assert len(set(train.channels[train.speakers == name, 0])) == (channels or 4)
+    for name in set(test.speakers):
+        assert_array_equal(np.unique(test.channels[test.speakers == name, 0], return_counts=True)[1], [2, 2, 2, 2])
+    for part in (train, test):
+        assert_array_equal(samples.ids[part.X[:, 0].astype(int)], part.ids)
+        assert_array_equal(samples.speakers[part.X[:, 0].astype(int)], part.speakers)
+    whole, same = split_by_speaker(samples, seed, channels_per_speaker=channels)
+    assert_array_equal(test.ids, same.ids)
+    assert_array_equal(train.ids, whole.ids[np.isin(whole.speakers, train.speakers)])
+    fewer, cut = split_by_speaker(samples, seed, train_share=0.25, test_per_cell=1)
+    assert len(set(fewer.speakers)) == 5
+    assert len(cut.ids) == 15 * 4
+
+
+@pytest.mark.parametrize("name", ["digits.npz", "voices.npz", "codec.npz"])
+@pytest.mark.parametrize("channels", [None, 1, 2])
+def test_splits_are_those_of_the_shared_protocol(name, channels):
+    if not (SHARED / "protocol.py").exists() or not (SHARED / name).exists():
+        pytest.skip("the shared sets are not beside the repository")
+    spec = importlib.util.spec_from_file_location("protocol", SHARED / "protocol.py")
+    shared = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(shared)
+    with np.load(SHARED / name, allow_pickle=False) as z:
+        X, speakers, levels = z["embeddings"].astype(np.float64), z["speaker"], z["channel"]
+    samples = Samples(np.arange(len(X)).astype(str), X, speakers, levels[:, None])
+    for seed in (0, 4):
+        ours = split_by_speaker(samples, seed, channels_per_speaker=channels)
+        for mine, theirs in zip(ours, shared.split(name, seed, channels)):
+            assert_array_equal(mine.X, theirs["X"])
+            assert_array_equal(mine.speakers, theirs["speaker"])
+            assert_array_equal(mine.channels[:, 0], theirs["channel"])
 
 
 def test_systems_score_what_they_say(monkeypatch):

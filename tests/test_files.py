@@ -173,7 +173,7 @@ def test_pipelines_refuse_what_they_cannot_store(data, tmp_path):
     pipe = make_pipeline(SklearnPCA(3), JointPLDA(2, 2, tol=1e-3)).fit(X, s, channels=c)
     with pytest.raises(FileError, match=r"Step 'pca' \(PCA\) cannot be stored.*jointplda.preprocessing.PCA"):
         pipe.save(tmp_path / "pipe.safetensors")
-    with pytest.raises(InputError, match="last step must be a PLDA or JointPLDA"):
+    with pytest.raises(InputError, match="last step must be a PLDA, JointPLDA or JointPLDACV"):
         make_pipeline(Center(), PCA()).fit(X).save(tmp_path / "pipe.safetensors")
     assert list(tmp_path.iterdir()) == []
 

@@ -121,6 +121,45 @@ def test_weights_count_as_copies(kind):
     assert_allclose(metrics.measures.hull_eer(weighted), definitions.eer(scores, target, weights), **TIGHT)
 
 
+@pytest.mark.parametrize(("seed", "kind"), CASES)
+def test_weighted_costs_are_those_of_repeated_trials(seed, kind):
+    scores, target = trials(seed, kind=kind)
+    weights = np.random.default_rng(seed).integers(0, 4, len(scores))
+    weights[:2] = 2
+    copied, labels = np.repeat(scores, weights), np.repeat(target, weights)
+    assert_allclose(metrics.min_cllr(scores, target, weights), metrics.min_cllr(copied, labels), **TIGHT)
+    assert_allclose(metrics.min_cllr(scores, target, 0.1 * weights), metrics.min_cllr(copied, labels), **TIGHT)
+    if kind != "huge":
+        assert_allclose(metrics.cllr(scores, target, weights), metrics.cllr(copied, labels), rtol=1e-10)
+        used = weights > 0
+        expected = definitions.cllr(scores[used], target[used], weights[used])
+        assert_allclose(metrics.cllr(scores, target, weights), expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("measure", [metrics.cllr, metrics.min_cllr])
+def test_equal_weights_change_nothing(measure):
+    scores, target = trials(11, n=300)
+    unequal = np.where(target, 5.0, 0.2)  # only weights within a class count
+    for weights in (np.ones(300), np.full(300, 7.0), unequal):
+        assert_allclose(measure(scores, target, weights), measure(scores, target), **TIGHT)
+
+
+@pytest.mark.parametrize("measure", [metrics.cllr, metrics.min_cllr])
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1.0, 1.0], "one value for each of the 3"),
+        ([1.0, -1.0, 1.0], "not negative"),
+        ([1.0, np.nan, 1.0], "finite"),
+        ([0.0, 1.0, 1.0], "some targets"),
+        ([1.0, 0.0, 0.0], "some non-targets"),
+    ],
+)
+def test_bad_weights(measure, weights, message):
+    with pytest.raises(InputError, match=message):
+        measure([2.0, 1.0, 0.0], [1, 0, 0], weights)
+
+
 def test_order_of_trials_does_not_matter():
     scores, target = trials(7, kind="ties")
     order = np.random.default_rng(0).permutation(len(scores))

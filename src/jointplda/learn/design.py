@@ -9,6 +9,7 @@ from jointplda.learn.statistics import Statistics
 from jointplda.linalg import Array, IntArray
 
 PERMUTATIONS = 499
+SIGNIFICANCE = 0.02
 MOST_SPEAKERS = 20_000
 
 
@@ -38,9 +39,14 @@ class ChannelTest:
     p_value: float
 
     @property
+    def matters(self) -> bool:
+        """Whether speakers of different channels differ by more than chance: p is at most 0.02."""
+        return self.p_value <= SIGNIFICANCE
+
+    @property
     def share(self) -> float:
-        """max(0, 1 - 1/F^2): how far the variance found between channels is trusted to be theirs."""
-        return max(0.0, 1.0 - self.ratio**-2) if self.ratio > 1.0 else 0.0
+        """max(0, 1 - 1/F^2): how far the variance found between channels is trusted to be theirs; 0 if by chance."""
+        return max(0.0, 1.0 - self.ratio**-2) if self.matters and self.ratio > 1.0 else 0.0
 
 
 def crossed_speakers(statistics: Statistics, k: int) -> int:

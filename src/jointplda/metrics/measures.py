@@ -223,6 +223,8 @@ def _softplus_sums(scores: Floats, target: Mask) -> Floats:
 def _plain_cllr(scores: Floats, target: Mask, weights: Floats | None = None) -> float:
     """The same by the definition, accurate however small."""
     total = 0.0
-    for sign, mask in ((-1.0, target), (1.0, ~target)):
+    counted = np.ones(len(scores), dtype=bool) if weights is None else weights > 0  # 0 times infinity is 0
+    for sign, one_class in ((-1.0, target), (1.0, ~target)):
+        mask = one_class & counted
         total += np.average(np.logaddexp(0.0, sign * scores[mask]), weights=None if weights is None else weights[mask])
     return float(total / (2 * np.log(2)))

@@ -18,7 +18,7 @@ from jointplda.learn.statistics import Statistics
 from jointplda.metrics import cllr, min_cllr
 from jointplda.model_file import StoredModel
 from jointplda.selection.folds import make_folds
-from jointplda.selection.search import SIGNIFICANCE, Candidate, Design, Search, Tried, design_of
+from jointplda.selection.search import Candidate, Design, Search, Tried, design_of
 from jointplda.settings import check_number
 
 logger = logging.getLogger("jointplda")
@@ -45,7 +45,7 @@ class Checked:
         After the best calibration possible.
     speakers, trials : int
     cross_channel_targets : bool
-        Whether any speaker was heard in two channels. Without, targets were moved to other channels by rule.
+        Whether enough speakers were heard in two channels. If not, targets were moved to other channels by rule.
     """
 
     raw_cllr: float
@@ -195,7 +195,8 @@ class JointPLDACV(Model):
         model = self._plain(candidate)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            warnings.filterwarnings("ignore", "No channels were given", DataWarning)
+            for known in ("No channels were given", ".*are constant"):  # harmless with a prior
+                warnings.filterwarnings("ignore", known, DataWarning)
             model.fit_statistics(statistics)
         for name in FITTED:
             setattr(self, name, getattr(model, name))
@@ -280,7 +281,7 @@ def _warn_of_design(design: Design) -> None:
         if test is None:
             continue
         heard = "No speaker was" if not number else f"Only {number} speaker(s) were"
-        if test.p_value > SIGNIFICANCE:
+        if not test.matters:
             warn(
                 f"{heard} heard in two channels of {test.condition!r}, and speakers of different channels differ no "
                 f"more than chance allows (p = {test.p_value:.2g}): {test.condition!r} is left out, as in PLDA."
@@ -288,6 +289,7 @@ def _warn_of_design(design: Design) -> None:
         else:
             warn(
                 f"{heard} heard in two channels of {test.condition!r}: what another channel does to a speaker cannot "
-                f"be learned, only how channels differ (F = {test.ratio:.3g}; {100 * test.share:.0f} % of it is taken "
-                "for the channel's). Calibration is a cautious guess there; a few speakers in two channels would help."
+                f"be learned, only that channels differ (F = {test.ratio:.3g}, p = {test.p_value:.2g}). Of the "
+                f"variance found between them {100 * test.share:.0f} % is left to them, and the calibration is a "
+                "cautious guess. A few speakers in two channels would help."
             )

@@ -61,17 +61,17 @@ def make_folds(X: Any, y: Any, channels: Any, number: int, rng: np.random.Genera
     codes, labels, _ = encode_all(y, channels, len(matrix))
     speakers = int(codes[:, 0].max()) + 1
     several = np.bincount(codes[:, 0]) > 1
-    number = min(number, speakers // 2)
-    if number < 2 or np.count_nonzero(several) < number:
+    number = min(number, speakers // 2, int(np.count_nonzero(several)))
+    if number < 2:
         raise InputError(
             f"Expected at least 4 speakers, and 2 with several samples each, to choose settings by holding speakers "
             f"out; got {speakers} speaker(s), {np.count_nonzero(several)} with several samples. Use JointPLDA with "
             "settings of your own."
         )
     fold_of = np.empty(speakers, dtype=np.int64)
-    for group in (several, ~several):  # every fold gets its share of speakers that can make target trials
-        members = rng.permutation(np.flatnonzero(group))
-        fold_of[members] = np.arange(len(members)) % number
+    # Every fold gets its share of speakers, and of those that can make target trials.
+    members = np.concatenate([rng.permutation(np.flatnonzero(group)) for group in (several, ~several)])
+    fold_of[members] = np.arange(speakers) % number
     which = fold_of[codes[:, 0]]
     parts = [Statistics.from_samples(matrix, y, channels, sample_weight=which == i) for i in range(number)]
     folds = []

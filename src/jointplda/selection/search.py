@@ -21,7 +21,7 @@ LADDER = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 FIRST = (0.3, 1.0, 3.0)
 CONFOUNDED = (1.0, 3.0, 10.0, 30.0)
 ENOUGH_CROSSED = 8
-SIGNIFICANCE = 0.02
+FEW = 20
 FAR, NEAR = 2.0, 1.0
 SAME_CHANNEL = 0.5
 
@@ -63,7 +63,8 @@ class Tried:
     min_cllrs : tuple of float
         The criterion in each fold: minCllr in bits, same- and cross-channel trials counting alike.
     cllrs : tuple of float
-        Cllr of the raw log-likelihood ratios, likewise.
+        Cllr of the raw log-likelihood ratios of the same trials. (``JointPLDACV.checked_`` has it over all folds at
+        once, with the moved targets that a calibration may need.)
     seconds : float
     chosen : bool
     """
@@ -107,9 +108,7 @@ class Design:
 
     def shares(self) -> tuple[float, ...]:
         """Of each condition: 1 if crossed; 0 if its channels make no difference; else what can be trusted."""
-        return tuple(
-            1.0 if test is None else test.share if test.p_value <= SIGNIFICANCE else 0.0 for test in self.tests
-        )
+        return tuple(1.0 if test is None else test.share for test in self.tests)
 
 
 def design_of(statistics: Statistics, rng: np.random.Generator) -> Design:
@@ -157,7 +156,7 @@ class Search:
                 self.moved.append(fold.X)
                 self.moved_rows.append(np.zeros((0, 2), dtype=np.int64))
             else:
-                distance = FAR if test.p_value <= SIGNIFICANCE else NEAR
+                distance = FAR if test.matters else NEAR
                 self.moved.append(moved_samples(fold, distance, rng))
                 self.moved_rows.append(fold.pairs.rows[fold.pairs.target])
 
@@ -179,22 +178,21 @@ class Search:
     def _strength(self) -> Tried:
         """One strength for both priors.
 
-        With speakers heard in several channels: the best, found by climbing the ladder. Without, no trial shows what
-        another channel does to a speaker, which is what shrinkage protects from: the strongest within one standard
-        error of the best.
+        With speakers heard in several channels: the best, found by climbing the ladder, or with fewer than 20 of them
+        the strongest within one standard error of it. Without, no trial shows what another channel does to a speaker,
+        which is what shrinkage protects from: the same caution, and nothing weaker than 1.
         """
         ranks, shares = self._ranks(), self.design.shares()
         ranks = tuple(rank if share else 0 for rank, share in zip(ranks, shares, strict=True))
         if self.design.confounded:
             found = [self.attempt(Candidate(s, s, ranks, shares)) for s in CONFOUNDED]
-            best = min(found, key=lambda one: one.criterion)
-            return [one for one in found if not _worse(one, best)][-1]
+            return _strongest(found)
         done = {s: self.attempt(Candidate(s, s, ranks, shares)) for s in FIRST}
         while True:
-            strength = min(done, key=lambda s: done[s].criterion)
+            strength = min(done, key=lambda s: (done[s].criterion, -s))
             more = [s for s in _neighbours(strength) if s not in done]
             if not more:
-                return done[strength]
+                return _strongest([done[s] for s in sorted(done)]) if self.folds.speakers < FEW else done[strength]
             done |= {s: self.attempt(Candidate(s, s, ranks, shares)) for s in more}
 
     def _refined(self, best: Tried) -> Tried:
@@ -274,6 +272,12 @@ def _matrix(left: Side, right: Side, priors: Array) -> Array:
     every = slice(None)
     PairScorer(left, right, priors).fill(every, every, scores)
     return scores
+
+
+def _strongest(tried: Sequence[Tried]) -> Tried:
+    """The last of these, in order of strength, that is within one standard error of the best."""
+    best = min(tried, key=lambda one: one.criterion)
+    return [one for one in tried if not _worse(one, best)][-1]
 
 
 def _worse(one: Tried, other: Tried) -> bool:

@@ -54,8 +54,13 @@ def cell_weights(target: BoolArray, same_channel: BoolArray) -> Array:
 
 
 def some_rows(codes: IntArray, rng: np.random.Generator, most: int = MOST_SAMPLES) -> IntArray:
-    """Rows to make trials of: whole speakers, drawn at random, a few samples of each, spread over its channels."""
-    speakers = rng.permutation(np.unique(codes[:, 0]))
+    """Rows to make trials of: whole speakers, drawn at random, a few samples of each, spread over its channels.
+
+    Speakers with one sample make no target trials and come last.
+    """
+    found, counts = np.unique(codes[:, 0], return_counts=True)
+    drawn = rng.permutation(len(found))
+    speakers = found[drawn[np.argsort(counts[drawn] == 1, kind="stable")]]
     each = max(LEAST_PER_SPEAKER, most // max(len(speakers), 1))
     order = rng.permutation(len(codes))
     order = order[np.argsort(codes[order, 0], kind="stable")]

@@ -1,0 +1,209 @@
+"""Joint PLDA that chooses its settings: what it chooses, its calibration, and what it says."""
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import minimize
+from sklearn.base import clone
+
+import definitions
+from automatic_worlds import FIXED, far_channels, named_world, quietly, training_and_new_speakers
+from designs import relative
+from jointplda import PLDA, DataWarning, JointPLDA, JointPLDACV, metrics
+from jointplda.selection.search import Search
+
+
+@pytest.fixture(scope="module")
+def crossed():
+    data = named_world()
+    return data, quietly(JointPLDACV(), *data)
+
+
+@pytest.fixture(scope="module")
+def confounded():
+    data = far_channels()
+    return data, quietly(JointPLDACV(), *data)
+
+
+@pytest.fixture(params=["crossed", "confounded"])
+def fitted(request):
+    return request.getfixturevalue(request.param)
+
+
+def covariances(model):
+    return model.V_ @ model.V_.T, model.U_ @ model.U_.T, np.linalg.inv(model.D_)
+
+
+def test_the_same_every_time(crossed):
+    data, model = crossed
+    again, other = quietly(clone(model), *data), quietly(JointPLDACV(random_state=5), *data)
+    assert_array_equal(again.score_matrix(data[0], data[0]), model.score_matrix(data[0], data[0]))
+    assert [one.candidate for one in again.tried_] == [one.candidate for one in model.tried_]
+    assert [one.min_cllrs for one in again.tried_] == [one.min_cllrs for one in model.tried_]
+    assert again.calibration_ == model.calibration_
+    assert other.tried_[0].min_cllrs != model.tried_[0].min_cllrs
+
+
+@pytest.mark.filterwarnings("ignore:EM did not converge")
+def test_the_settings_chosen_make_the_model(fitted):
+    (X, s, c), model = fitted
+    plain = JointPLDA(**FIXED, **model.settings_).fit(X, s, channels=c)
+    for found, expected in zip(covariances(model), covariances(plain)):
+        assert relative(found, expected) < 1e-9
+    assert_allclose(model.mean_, plain.mean_, rtol=1e-9, atol=1e-10)
+    chosen = [one for one in model.tried_ if one.chosen]
+    assert len(chosen) == 1
+    assert chosen[0].candidate.settings() == model.settings_
+    assert len({one.candidate for one in model.tried_}) == len(model.tried_)
+    assert_allclose(model.score_matrix(X, X, calibrated=False), plain.score_matrix(X, X), rtol=1e-8, atol=1e-8)
+    assert model.training_ == plain.training_
+
+
+def test_crossed_speakers_and_strong_channels_are_told_apart(crossed, confounded):
+    _, model = crossed
+    assert model.design_.tests == (None,)
+    assert model.settings_["channel_share"] == [1.0]
+    assert model.checked_.cross_channel_targets
+    _, model = confounded
+    assert model.design_.crossed == (0,)
+    assert model.settings_["channel_share"] == [model.design_.tests[0].share]
+    assert 0.5 < model.design_.tests[0].share < 1.0
+    assert not model.checked_.cross_channel_targets
+
+
+def test_the_calibration_is_the_best_of_the_held_out_scores(fitted, monkeypatch):
+    data, model = fitted
+    kept, real = [], Search.calibration_trials
+    monkeypatch.setattr(Search, "calibration_trials", lambda *given: kept.append(real(*given)) or kept[0])
+    again = quietly(clone(model), *data)
+    scores, target, weights = kept[0]
+    speakers = len(np.unique(data[1]))
+    truth = np.where(target, 1 - 1 / (speakers + 2), 1 / (speakers + 2))
+
+    def cost(parameters):
+        llr = parameters[0] * scores + parameters[1]
+        each = truth * np.logaddexp(0, -llr) + (1 - truth) * np.logaddexp(0, llr)
+        return np.average(each[target], weights=weights[target]) + np.average(each[~target], weights=weights[~target])
+
+    best = minimize(cost, [1.0, 0.0], method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-14, "maxiter": 4000})
+    found = again.calibration_
+    assert_allclose([found.scale, found.offset], best.x, rtol=1e-5, atol=1e-6)
+    assert cost([found.scale, found.offset]) <= best.fun + 1e-13
+    assert found == model.calibration_
+    checked = model.checked_
+    assert checked.raw_cllr == pytest.approx(definitions.cllr(scores, target, weights), rel=1e-10)
+    calibrated = found.scale * scores + found.offset
+    assert checked.calibrated_cllr == pytest.approx(definitions.cllr(calibrated, target, weights), rel=1e-10)
+    assert checked.min_cllr == pytest.approx(definitions.min_cllr(scores, target, weights), rel=1e-9)
+    assert (checked.speakers, checked.trials) == (speakers, len(scores))
+
+
+def test_speakers_in_one_channel_each_are_warned_of(confounded):
+    (X, s, c), model = confounded
+    with pytest.warns(DataWarning, match=r"No speaker was heard in two channels of 'channel'.*F = .*cautious guess"):
+        clone(model).fit(X, s, channels=c)
+
+
+def test_channels_without_effect_are_left_out(tmp_path):
+    rng = np.random.default_rng(1)
+    s = np.repeat(np.arange(20), 6)
+    X, c = rng.normal(size=(120, 4)) + 1.5 * rng.normal(size=(20, 4))[s], s % 4
+    with pytest.warns(DataWarning, match=r"no more than chance allows \(p = .*'channel' is left out, as in PLDA"):
+        model = JointPLDACV().fit(X, s, channels=c)
+    assert model.channel_ranks_ == (0,)
+    assert model.settings_["channel_share"] == [0.0]
+    priors = {name: model.settings_[name] for name in ("noise_prior", "speaker_prior")}
+    plain = quietly(PLDA(**FIXED, **priors), X, s)
+    assert_allclose(model.score_matrix(X, X, calibrated=False), plain.score_matrix(X, X), rtol=1e-9, atol=1e-9)
+    known = model.score_matrix(X, X, enroll_channels=c, test_channels=c)
+    assert_allclose(known, model.score_matrix(X, X), rtol=1e-12)
+    model.save(tmp_path / "model")
+    assert_array_equal(JointPLDACV.load(tmp_path / "model").score_matrix(X, X), model.score_matrix(X, X))
+
+
+def test_a_single_channel_is_left_out_and_stored(tmp_path):
+    X, s, _ = named_world(4)
+    with pytest.warns(DataWarning, match="left out"):
+        model = JointPLDACV().fit(X, s, channels=["en"] * len(X))
+    assert model.channel_ranks_ == (0,)
+    model.save(tmp_path / "model")
+    loaded = JointPLDACV.load(tmp_path / "model")
+    assert np.isnan(loaded.design_.tests[0].ratio)
+    assert_array_equal(loaded.score_matrix(X, X), model.score_matrix(X, X))
+
+
+def test_without_channels_it_is_splda():
+    X, s, _ = named_world(2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = JointPLDACV().fit(X, s)
+    assert model.channel_ranks_ == ()
+    assert set(model.settings_) == {"noise_prior", "speaker_prior"}
+    plain = quietly(PLDA(**FIXED, **model.settings_), X, s)
+    assert_allclose(model.score_matrix(X, X, calibrated=False), plain.score_matrix(X, X), rtol=1e-9, atol=1e-9)
+
+
+def test_overconfidence_is_said_if_calibration_is_declined(confounded):
+    (X, s, c), model = confounded
+    assert model.checked_.raw_cllr > model.checked_.min_cllr + 0.1
+    with pytest.warns(DataWarning, match=r"overconfident.*bits raw.*Leave calibrate=True"):
+        raw = JointPLDACV(calibrate=False).fit(X, s, channels=c)
+    assert raw.calibration_ is None
+    assert raw.checked_ == model.checked_
+    assert_array_equal(raw.score_matrix(X, X), model.score_matrix(X, X, calibrated=False))
+    assert_array_equal(raw.chosen().score_matrix(X, X), raw.score_matrix(X, X))
+
+
+def test_speakers_that_cannot_be_told_apart_are_not_calibrated():
+    rng = np.random.default_rng(3)
+    s = np.repeat(np.arange(12), 2)
+    X = rng.normal(size=(12, 3))[s] * np.tile([1.0, -1.0], 12)[:, None] + 0.1 * rng.normal(size=(24, 3))
+    with pytest.warns(DataWarning, match="the model is not calibrated"):
+        model = JointPLDACV().fit(X, s)
+    assert model.calibration_ is None
+
+
+def test_models_that_score_held_out_speakers_were_not_trained_on_them(crossed, monkeypatch):
+    (X, s, c), _ = crossed
+    met, real = [], Search._parameters
+
+    def watched(search, candidate, i):
+        fold, problem = search.folds.folds[i], real(search, candidate, i)
+        for (at, _), made in search.problems.items():
+            held = {row.tobytes() for row in search.folds.folds[at].X}
+            own = {one for row, one in zip(X, s) if row.tobytes() in held}
+            assert not own & set(made.statistics.labels[0])
+            assert own | set(made.statistics.labels[0]) == set(s)
+        met.append(len(fold.X))
+        return problem
+
+    monkeypatch.setattr(Search, "_parameters", watched)
+    quietly(JointPLDACV(max_iter=2, callback=None), X, s, c)
+    assert len(met) >= 4
+
+
+def trials(model, test):
+    X, s, c = test
+    i, j = np.triu_indices(len(X), 1)
+    return model.score_matrix(X, X)[i, j], s[i] == s[j], c[i] == c[j]
+
+
+def test_across_channels_it_beats_plda_where_speakers_were_in_one_channel_each():
+    train, test = training_and_new_speakers(0, 1.5, crossed=False)
+    results = []
+    for model in (quietly(JointPLDACV(), *train), quietly(PLDA(**FIXED), *train[:2])):
+        scores, target, same = trials(model, test)
+        counted = ~(target & same)
+        results.append((metrics.eer(scores[counted], target[counted]), metrics.cllr(scores, target)))
+    (eer, cllr), (plain_eer, plain_cllr) = results
+    assert eer < 0.8 * plain_eer
+    assert cllr < 1.0
+    assert cllr < plain_cllr
+
+
+def test_crossed_speakers_calibrate_new_ones():
+    train, test = training_and_new_speakers(1, 1.0, crossed=True)
+    scores, target, _ = trials(quietly(JointPLDACV(), *train), test)
+    assert metrics.cllr(scores, target) < metrics.min_cllr(scores, target) + 0.1
