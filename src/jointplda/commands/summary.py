@@ -9,14 +9,14 @@ if TYPE_CHECKING:
     from jointplda.evaluation.evaluate import Evaluation
 
 HARD = "cross / same"
-AUTOMATIC = "Joint PLDA, automatic"
 
 
 def summary_of(results: Mapping[str, Evaluation], channel: str) -> str:
     """PLDA against Joint PLDA (automatic, if there) where both are there, else the best system by pooled EER."""
     from jointplda.commands.output import number, percent
+    from jointplda.evaluation.systems import AUTOMATIC, JOINT
 
-    name = AUTOMATIC if AUTOMATIC in results else "Joint PLDA"
+    name = AUTOMATIC if AUTOMATIC in results else JOINT
     plain, joint = results.get("PLDA"), results.get(name)
     if plain is None or joint is None or plain.pooled.measures is None or joint.pooled.measures is None:
         rated = {name: each.pooled.measures.eer for name, each in results.items() if each.pooled.measures is not None}

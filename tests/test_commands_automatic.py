@@ -1,0 +1,140 @@
+"""Settings chosen on the command line: tune, train as it stands, and the scores of what they write."""
+
+import json
+from xml.etree import ElementTree
+
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from command_line import run, score_arguments, train_arguments
+from jointplda import JointPLDA, Pipeline, automatic_pipeline
+from jointplda.formats import read_scores
+from jointplda.report.content import Attempt
+from jointplda.report.gather import training_of
+from jointplda.report.training_plots import MOST_ATTEMPTS, attempts_plot
+
+
+@pytest.fixture(scope="module")
+def automatic(files, tmp_path_factory):
+    """The world's training files through ``train``, and through the API."""
+    folder, train, *_ = files
+    path = tmp_path_factory.mktemp("automatic") / "m"
+    told = run("train", *train_arguments(folder, "tsv"), "--out", path)
+    pipe = automatic_pipeline(random_state=0).fit(train.X, train.speaker, channels=train.language)
+    return path, told, pipe
+
+
+def test_train_is_the_automatic_pipeline(automatic, files):
+    path, told, pipe = automatic
+    stored = Pipeline.load(path)
+    assert [name for name, _ in stored.steps] == ["center", "lengthnorm", "reduce", "jointpldacv"]
+    for name in ("mean_", "V_", "U_", "D_"):
+        assert_allclose(getattr(stored[-1], name), getattr(pipe[-1], name), rtol=1e-6, atol=1e-9)
+    assert stored[-1].settings_ == pipe[-1].settings_
+    assert_allclose(stored[-1].calibration_.scale, pipe[-1].calibration_.scale, rtol=1e-6)
+    assert "No speaker was heard in two channels" in told.stderr
+    assert "held-out Cllr" in told.stdout
+    assert f"{pipe[-1].checked_.raw_cllr:.3f} bits raw" in told.stdout
+
+
+def test_scores_are_calibrated_unless_raw_ones_are_wanted(automatic, files, tmp_path):
+    path, _, pipe = automatic
+    folder, _, test, pairs, _ = files
+    asked = ["score", path, *score_arguments(folder, "tsv"), "--trials", folder / "trials", "--out"]
+    run(*asked, tmp_path / "s")
+    run(*asked, tmp_path / "raw", "--raw")
+    raw = pipe.score_trials(test.X, test.X, pairs, calibrated=False)
+    kept = pipe[-1].calibration_
+    assert_allclose(read_scores(tmp_path / "raw").values, raw, rtol=1e-5, atol=1e-5)
+    assert_allclose(read_scores(tmp_path / "s").values, kept.scale * raw + kept.offset, rtol=1e-5, atol=1e-5)
+    models = tmp_path / "models"
+    models.write_text("".join(f"model{i} {one}\n" for i, one in enumerate(test.ids[:3])))
+    each = ["--models", models, "--all", "--out"]
+    found = []
+    for name, more in (("c.txt", []), ("r.txt", ["--raw"])):
+        run("score", path, *score_arguments(folder, "tsv"), *each, tmp_path / name, *more)
+        found.append(read_scores(tmp_path / name).values)
+    assert_allclose(found[0], kept.scale * found[1] + kept.offset, rtol=1e-5, atol=1e-5)
+
+
+def test_tune_shows_what_was_tried(automatic, files, tmp_path):
+    folder, *_ = files
+    path, _, pipe = automatic
+    given = [*train_arguments(folder, "tsv")]
+    shown = run("tune", *given, "--plot", tmp_path / "p.svg", "--out", tmp_path / "m")
+    assert shown.stdout.count("chosen") == 2  # in the table, and above what was chosen
+    assert shown.stdout.count(" ± ") == len(pipe[-1].tried_)
+    assert_array_equal(Pipeline.load(tmp_path / "m")[-1].V_, Pipeline.load(path)[-1].V_)
+    picture = ElementTree.parse(tmp_path / "p.svg").getroot()
+    assert len(picture.findall(".//{http://www.w3.org/2000/svg}circle")) == len(pipe[-1].tried_)
+    told = json.loads(run("tune", *given, "--json").stdout)
+    assert told["chosen"] == pipe[-1].settings_
+    assert [one["criterion"] for one in told["tried"]] == pytest.approx([one.criterion for one in pipe[-1].tried_])
+    assert told["held_out"]["raw_cllr"] == pytest.approx(pipe[-1].checked_.raw_cllr, rel=1e-6)
+    assert told["design"]["crossed"] == [0]
+    assert "is there already" in run("tune", *given, "--plot", tmp_path / "p.svg", code=1).stderr
+
+
+def test_steps_of_ones_own_take_the_place_of_the_usual_ones(files, tmp_path):
+    folder, *_ = files
+    run("train", *train_arguments(folder, "tsv"), "--center", "--pca", 5, "--tol", 1e-2, "--out", tmp_path / "m")
+    pipe = Pipeline.load(tmp_path / "m")
+    assert [name for name, _ in pipe.steps] == ["center", "pca", "jointpldacv"]
+    assert pipe[-1].tol == 1e-2
+    assert pipe[-1].max_iter == 25
+
+
+def test_settings_and_auto_do_not_mix(files, tmp_path):
+    folder, *_ = files
+    base = ["train", *train_arguments(folder, "tsv"), "--out", tmp_path / "m"]
+    assert "--noise-prior, --speaker-prior" in run(
+        *base, "--auto", "--noise-prior", 1, "--speaker-prior", 1, code=2
+    ).stderr  # fmt: skip
+    assert "--plan" in run(*base, "--auto", "--plan", code=2).stderr
+    run(*base, "--noise-prior", 1)
+    assert type(Pipeline.load(tmp_path / "m")[-1]) is JointPLDA
+    run(*base, "--no-auto", "--force")
+    assert Pipeline.load(tmp_path / "m")[-1].noise_prior == 0
+
+
+def test_too_few_speakers_for_it_are_said(files, tmp_path):
+    folder, train, *_ = files
+    kept = train.speaker == train.speaker[0]
+    kept |= train.speaker == train.speaker[-1]
+    (tmp_path / "utt2spk").write_text("".join(f"{i} {s}\n" for i, s in zip(train.ids[kept], train.speaker[kept])))
+    told = run("train", folder / "train.npy", "--labels", folder / "train.tsv", "--speaker", tmp_path / "utt2spk",
+               "--allow-missing", "--out", tmp_path / "m", code=1).stderr  # fmt: skip
+    assert "at least 4 speakers" in told
+    assert "--no-auto" in told
+    assert not (tmp_path / "m").exists()
+
+
+def test_resuming_drops_the_calibration_and_says_so(automatic, files, tmp_path):
+    path, *_ = automatic
+    folder, *_ = files
+    told = run("train", *train_arguments(folder, "tsv"), "--resume", path, "--max-iter", 3, "--out", tmp_path / "m")
+    assert "no longer fits and was dropped" in told.stderr
+    assert Pipeline.load(tmp_path / "m")[-1].calibration_ is None
+
+
+def test_info_of_an_automatic_model(automatic):
+    path, _, pipe = automatic
+    told = json.loads(run("info", path, "--json").stdout)
+    assert told["chosen"] == pipe[-1].settings_
+    assert told["calibration"]["scale"] == pytest.approx(pipe[-1].calibration_.scale, rel=1e-6)
+    assert told["settings tried"] == len(pipe[-1].tried_)
+
+
+def test_converting_says_that_the_calibration_stays_behind(automatic, tmp_path):
+    path, *_ = automatic
+    told = run("convert", "model", path, tmp_path / "k.plda", "--absorb-channel").stderr
+    assert "hold no calibration" in told
+
+
+def test_many_attempts_are_cut_to_the_best(automatic):
+    training = training_of(automatic[2])
+    many = [Attempt(f"s{i}", 1.0 - i / 100, 0.01, i == 29) for i in range(30)]
+    drawing = attempts_plot(type(training)(**{**vars(training), "attempts": many}))
+    assert drawing.note == f"The {30 - MOST_ATTEMPTS} worst are left out."
+    assert ">s29<" in drawing.body
+    assert ">s0<" not in drawing.body
