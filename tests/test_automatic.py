@@ -125,13 +125,23 @@ def test_channels_without_effect_are_left_out(tmp_path):
 
 def test_a_single_channel_is_left_out_and_stored(tmp_path):
     X, s, _ = named_world(4)
-    with pytest.warns(DataWarning, match="left out"):
+    with pytest.warns(DataWarning, match="'channel' has no two channels to tell apart"):
         model = JointPLDACV().fit(X, s, channels=["en"] * len(X))
     assert model.channel_ranks_ == (0,)
+    assert model.checked_ == JointPLDACV().fit(X, s).checked_
     model.save(tmp_path / "model")
     loaded = JointPLDACV.load(tmp_path / "model")
-    assert np.isnan(loaded.design_.tests[0].ratio)
+    assert loaded.design_.tests == (None,)
     assert_array_equal(loaded.score_matrix(X, X), model.score_matrix(X, X))
+
+
+def test_a_channel_for_every_speaker_is_left_out_and_stored(tmp_path):
+    X, s, _ = named_world(4)
+    with pytest.warns(DataWarning, match="left out"):
+        model = JointPLDACV().fit(X, s, channels=s)
+    assert model.channel_ranks_ == (0,)
+    model.save(tmp_path / "model")
+    assert np.isnan(JointPLDACV.load(tmp_path / "model").design_.tests[0].ratio)
 
 
 def test_without_channels_it_is_splda():

@@ -124,6 +124,7 @@ def with_nan(X):
         ({}, lambda X, s, c: (X, np.zeros(len(s)), c), "at least 4 speakers"),
         ({}, lambda X, s, c: (X, np.arange(len(s)) % 3, c), "got 3 speaker"),
         ({}, lambda X, s, c: (X, np.arange(len(s)), c), "0 with several samples"),
+        ({}, lambda X, s, c: (X[:, :2], np.arange(len(s)) % 3, c), "got 3 speaker"),
         ({}, lambda X, s, c: (with_nan(X), s, c), "NaN"),
         ({}, lambda X, s, c: (X, s[:-1], c), "expected 192 labels"),
         ({}, lambda X, s, c: (X, s, c[:-1]), "expected 192 labels"),
@@ -180,14 +181,15 @@ def test_an_interrupt_keeps_what_was_tried():
     assert np.isfinite(model.score_matrix(X[:3], X[:3])).all()
 
 
-def test_an_interrupt_before_the_first_candidate_leaves_the_model_as_it_was(crossed, monkeypatch):
+@pytest.mark.parametrize("method", ["_scores", "calibration_trials"])
+def test_an_interrupt_before_or_after_the_search_leaves_the_model_as_it_was(crossed, monkeypatch, method):
     data, model = crossed
     before = model.V_
 
     def interrupted(*given):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Search, "_scores", interrupted)
+    monkeypatch.setattr(Search, method, interrupted)
     with pytest.raises(KeyboardInterrupt):
         model.fit(*data[:2], channels=data[2])
     assert model.V_ is before

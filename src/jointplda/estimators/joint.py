@@ -68,7 +68,8 @@ class JointPLDA(Model):
     channel_ranks_ : tuple of int
         Columns of U of each condition.
     log_likelihoods_ : (n_iter_,)
-        Nats per sample after each iteration, with every constant; penalised if there is a prior.
+        Nats per sample after each iteration of EM, with every constant; penalised if there is a prior. What
+        ``channel_share`` moves is moved after the last.
     n_iter_, converged_ : int, bool
     plan_ : Plan
         What was eliminated, and what an iteration cost.

@@ -172,7 +172,7 @@ class JointPLDACV(Model):
             self.design_, self.tried_ = design, tuple(search.tried.values())
             self._set_model(best.candidate, folds.statistics)
             self._set_calibration(search, best.candidate)
-            _warn_of_design(design)
+            _warn_of_design(design, folds.statistics)
             if search.interrupted:
                 warn(f"The search was interrupted; chosen among the {len(self.tried_)} candidate(s) tried so far.")
             return self
@@ -205,7 +205,9 @@ class JointPLDACV(Model):
     def _set_calibration(self, search: Search, candidate: Candidate) -> None:
         """Fit the calibration to the pairs of held-out speakers, and say what it was good for."""
         scores, target, weights = search.calibration_trials(candidate)
-        fitted = fit_affine(scores, target, weights=weights, doubt=1.0 / (search.folds.speakers + 2))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "targets score lower", DataWarning)
+            fitted = fit_affine(scores, target, weights=weights, doubt=1.0 / (search.folds.speakers + 2))
         found = fitted if fitted.scale > 0 else None
         if found is None:
             warn("Held-out speakers score no higher with themselves than with others: the model is not calibrated.")
@@ -275,10 +277,12 @@ def _tried(stored: dict[str, Any]) -> Tried:
     )
 
 
-def _warn_of_design(design: Design) -> None:
+def _warn_of_design(design: Design, statistics: Statistics) -> None:
     """Say what training could not tell."""
-    for number, test in zip(design.crossed, design.tests, strict=True):
+    for k, (number, test) in enumerate(zip(design.crossed, design.tests, strict=True)):
         if test is None:
+            if len(statistics.labels[1 + k]) < 2:
+                warn(f"{statistics.conditions[k]!r} has no two channels to tell apart: it is left out, as in PLDA.")
             continue
         heard = "No speaker was" if not number else f"Only {number} speaker(s) were"
         if not test.matters:

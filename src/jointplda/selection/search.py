@@ -95,7 +95,7 @@ class Design:
     crossed : tuple of int
         For each condition: speakers heard in two or more of its channels.
     tests : tuple of ChannelTest or None
-        For each condition with too few of these: whether its channels matter.
+        For each condition with too few of these, and two channels or more: whether its channels matter.
     """
 
     crossed: tuple[int, ...]
@@ -115,7 +115,8 @@ def design_of(statistics: Statistics, rng: np.random.Generator) -> Design:
     """Look at how speakers and channels are crossed, and test the channels where they hardly are."""
     crossed = tuple(crossed_speakers(statistics, k + 1) for k in range(len(statistics.conditions)))
     tests = tuple(
-        None if number >= ENOUGH_CROSSED else channel_test(statistics, k + 1, rng) for k, number in enumerate(crossed)
+        None if number >= ENOUGH_CROSSED or len(statistics.labels[k + 1]) < 2 else channel_test(statistics, k + 1, rng)
+        for k, number in enumerate(crossed)
     )
     return Design(crossed, tests)
 
