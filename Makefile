@@ -27,6 +27,7 @@ lint: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.em
 	$(BIN)/python -m benchmarks.metrics
+	$(BIN)/python -m benchmarks.automatic
 	OPENBLAS_NUM_THREADS=2 $(BIN)/python -m benchmarks.score
 
 DATA ?= data

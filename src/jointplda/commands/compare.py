@@ -66,7 +66,8 @@ def command(quiet: bool, verbose: bool, **given: Any) -> None:
     """Train and score several systems on DATA alike, and print one table.
 
     Cosine (of embeddings centred on the training mean), LDA + PLDA and PLDA, each also with the means of the (known)
-    channels removed, and Joint PLDA. Training and test speakers are never the same.
+    channels removed, Joint PLDA, and Joint PLDA with settings chosen on training speakers, calibrated. Training and
+    test speakers are never the same.
     """
     options.check_new(given["report"], given["force"])
     if given["split"] and given["test"]:

@@ -304,6 +304,8 @@ def _show_result(pipe: Any, given: dict[str, Any]) -> None:
         ("ranks", f"V of rank {model.V_.shape[1]}{ranks}"),
         ("EM", f"{model.n_iter_} iterations, {end}"),
         ("log-likelihood", f"{result['log_likelihood_per_sample']:.6g} nats per sample"),
-        *(automatic.facts(model) if given["automatic"] else []),
+        *(automatic.facts(model) if given["automatic"] else [
+            ("calibration", "none: with few speakers its scores are overconfident; see jointplda calibrate, or --auto")
+        ]),
         ("next", f"jointplda score {given['out']} --enroll ... --test ... --trials ... --out scores.txt"),
     ])  # fmt: skip
