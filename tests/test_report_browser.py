@@ -93,6 +93,9 @@ def test_the_page_of_the_demo(browser, tmp_path):
     assert joint["pooled"]["Cllr"] < 0.6 * plain["pooled"]["Cllr"]
     assert joint["pooled"]["EER"] < 0.85 * plain["pooled"]["EER"]
     assert joint["cross / same"]["EER"] < 0.7 * plain["cross / same"]["EER"]
+    automatic = parts["Joint PLDA, automatic"]["pooled"]
+    assert automatic["EER"] < 1.02 * joint["pooled"]["EER"]
+    assert automatic["Cllr"] < automatic["minCllr"] + 0.1
     browser.get_log("browser")
     browser.get((tmp_path / "r.html").as_uri())
     assert browser.get_log("browser") == []

@@ -16,8 +16,8 @@ def summary_of(results: Mapping[str, Evaluation], channel: str) -> str:
     from jointplda.commands.output import number, percent
     from jointplda.evaluation.systems import AUTOMATIC, JOINT
 
-    name = AUTOMATIC if AUTOMATIC in results else JOINT
-    plain, joint = results.get("PLDA"), results.get(name)
+    found, name = (AUTOMATIC, "automatic Joint PLDA") if AUTOMATIC in results else (JOINT, JOINT)
+    plain, joint = results.get("PLDA"), results.get(found)
     if plain is None or joint is None or plain.pooled.measures is None or joint.pooled.measures is None:
         rated = {name: each.pooled.measures.eer for name, each in results.items() if each.pooled.measures is not None}
         best = min(rated, key=rated.__getitem__)

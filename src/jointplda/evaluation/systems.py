@@ -240,7 +240,7 @@ def _automatic(name: str, train: TrainingSet, test: TestSet, recipe: Recipe, rep
         for condition, rank in zip(train.conditions, model.channel_ranks_, strict=True)
     )
     chosen = f"noise_prior {model.settings_['noise_prior']:g}, speaker_prior {model.settings_['speaker_prior']:g}"
-    text = f"settings chosen on training speakers: {model.n_features_in_} dimensions, {chosen}, {ranks}; calibrated"
+    text = f"Settings chosen on training speakers: {model.n_features_in_} dimensions, {chosen}, {ranks}; calibrated"
     return _scored(name, text, pipe, test, same_channel=recipe.same_channel)
 
 
