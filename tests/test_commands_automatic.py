@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from command_line import run, score_arguments, train_arguments
 from jointplda import JointPLDA, Pipeline, automatic_pipeline
+from jointplda.calibration import AffineCalibration, save_calibration
 from jointplda.formats import read_scores
 from jointplda.report.content import Attempt
 from jointplda.report.gather import training_of
@@ -62,7 +63,7 @@ def test_tune_shows_what_was_tried(automatic, files, tmp_path):
     path, _, pipe = automatic
     given = [*train_arguments(folder, "tsv")]
     shown = run("tune", *given, "--plot", tmp_path / "p.svg", "--out", tmp_path / "m")
-    assert shown.stdout.count("chosen") == 2  # in the table, and above what was chosen
+    assert shown.stdout.count("chosen") == 3  # in the table, above what was chosen, and among how many
     assert shown.stdout.count(" ± ") == len(pipe[-1].tried_)
     assert_array_equal(Pipeline.load(tmp_path / "m")[-1].V_, Pipeline.load(path)[-1].V_)
     picture = ElementTree.parse(tmp_path / "p.svg").getroot()
@@ -90,7 +91,10 @@ def test_settings_and_auto_do_not_mix(files, tmp_path):
     assert "--noise-prior, --speaker-prior" in run(
         *base, "--auto", "--noise-prior", 1, "--speaker-prior", 1, code=2
     ).stderr  # fmt: skip
-    assert "--plan" in run(*base, "--auto", "--plan", code=2).stderr
+    planned = run(*base, "--plan").stdout
+    assert "such fits" in planned
+    assert "12 dimensions after preprocessing" in planned
+    assert not (tmp_path / "m").exists()
     run(*base, "--noise-prior", 1)
     assert type(Pipeline.load(tmp_path / "m")[-1]) is JointPLDA
     run(*base, "--no-auto", "--force")
@@ -115,6 +119,24 @@ def test_resuming_drops_the_calibration_and_says_so(automatic, files, tmp_path):
     told = run("train", *train_arguments(folder, "tsv"), "--resume", path, "--max-iter", 3, "--out", tmp_path / "m")
     assert "no longer fits and was dropped" in told.stderr
     assert Pipeline.load(tmp_path / "m")[-1].calibration_ is None
+
+
+def test_resuming_needs_the_same_channels(automatic, files, tmp_path):
+    path, *_ = automatic
+    folder, *_ = files
+    asked = [each if each != "language" else "speaker" for each in train_arguments(folder, "tsv")]
+    told = run("train", *asked, "--resume", path, "--out", tmp_path / "m", code=1).stderr
+    assert "was trained with --channel language, not speaker" in told
+
+
+def test_two_calibrations_are_said(automatic, files, tmp_path):
+    path, *_ = automatic
+    folder, *_ = files
+    save_calibration(AffineCalibration(2.0, 1.0), tmp_path / "c")
+    asked = ["score", path, *score_arguments(folder, "tsv"), "--trials", folder / "trials", "--calibration",
+             tmp_path / "c", "--out"]  # fmt: skip
+    assert "--raw leaves it out" in run(*asked, tmp_path / "both").stderr
+    assert "--raw" not in run(*asked, tmp_path / "one", "--raw").stderr
 
 
 def test_info_of_an_automatic_model(automatic):

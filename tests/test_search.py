@@ -115,7 +115,8 @@ def test_criteria_are_those_of_the_public_model(channels_per_speaker, rank, shar
         every += [np.stack([scores, pairs.target, pairs.same_channel]), np.stack([moved, moved**0, 0 * moved])]
         moved_there += len(moved)
     assert found.criterion == pytest.approx(np.mean(found.min_cllrs), rel=1e-14)
-    scores, target, weights = search.calibration_trials(candidate)
+    scores, target, weights, fold_of = search.calibration_trials(candidate)
+    assert_array_equal(np.unique(fold_of), np.arange(len(search.folds.folds)))
     expected = np.concatenate(every, axis=1)
     assert_allclose(scores, expected[0], rtol=1e-8, atol=1e-8)
     assert_array_equal(target, expected[1] == 1)

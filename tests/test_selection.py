@@ -131,7 +131,7 @@ def test_moved_samples_go_by_the_means_of_training_channels(distance):
         trained = ~np.isin(s, s[held])
         named = trained & np.array([label is not None for label in c])
         means = {label: X[trained & (c == label)].mean(axis=0) for label in set(c[named])}
-        moved = moved_samples(fold, distance, np.random.default_rng(1))
+        moved = moved_samples(fold, 0, distance, np.random.default_rng(1))
         for i, new in zip(held, moved):
             here = means.get(c[i], X[trained].mean(axis=0))
             ends = [X[i] + distance * (mean - here) for label, mean in means.items() if label != c[i]]
@@ -143,7 +143,7 @@ def test_moved_samples_go_by_the_means_of_training_channels(distance):
 def test_samples_of_a_single_channel_stay_where_they_are():
     X, s, _ = small_world(3)
     fold = make_folds(X, s, ["en"] * len(X), 4, np.random.default_rng(0)).folds[0]
-    assert_array_equal(moved_samples(fold, 2.0, np.random.default_rng(1)), fold.X)
+    assert_array_equal(moved_samples(fold, 0, 2.0, np.random.default_rng(1)), fold.X)
 
 
 def ratio_of(means, channels):

@@ -83,7 +83,7 @@ def tried_rows(model: Any) -> list[list[str]]:
 def facts(model: Any) -> list[tuple[str, str]]:
     """What was chosen, and how the scores of held-out speakers fared before and after calibration."""
     chosen = next(one for one in model.tried_ if one.chosen)
-    told = [("settings", f"{named(chosen)}; the best of {len(model.tried_)} tried on held-out training speakers")]
+    told = [("settings", f"{named(chosen)}; chosen among {len(model.tried_)} tried on held-out training speakers")]
     for test in model.design_.tests:
         if test is not None:
             told.append((
@@ -96,7 +96,10 @@ def facts(model: Any) -> list[tuple[str, str]]:
         raw += " (overconfident: worse than no score at all)"
     elif found.raw_cllr > found.min_cllr + 0.1:
         raw += " (overconfident)"
-    told.append(("held-out Cllr", f"{raw}, {found.calibrated_cllr:.3f} calibrated, {found.min_cllr:.3f} at best"))
+    text = f"{raw}, {found.calibrated_cllr:.3f} calibrated, {found.min_cllr:.3f} at best"
+    if not found.cross_channel_targets:
+        text += "; without real targets across channels, so expect worse"
+    told.append(("held-out Cllr", text))
     if model.calibration_ is not None:
         told.append((
             "calibration", f"llr = {model.calibration_.scale:.4g} s {model.calibration_.offset:+.4g}, kept in the model"

@@ -33,8 +33,12 @@ KINDS = ("kaldi", "wespeaker", "nist", "bosaris", "npy")
     "--same-channel", type=click.FloatRange(0, 1), default=0.5, show_default=True,
     help="Probability that both sides share their channel, where it is not known.",
 )  # fmt: skip
-@click.option("--raw", is_flag=True, help="Without the calibration that the model carries.")
-@click.option("--calibration", type=options.IN_FILE, help="Calibration file to apply (see jointplda calibrate).")
+@click.option("--raw", is_flag=True, help="Leave out the calibration that the model carries.")
+@click.option(
+    "--calibration", type=options.IN_FILE,
+    help="Calibration file to apply to these scores (see jointplda calibrate); give --raw too if it was fitted to raw "
+    "scores.",
+)  # fmt: skip
 @click.option("--out", type=options.OUT_FILE, required=True, help="Score file to write.")
 @click.option("--format", "kind", type=click.Choice(KINDS), help="Format of --out; default: by its suffix, else Kaldi.")
 @options.allow_missing
@@ -69,6 +73,8 @@ def _score(given: dict[str, Any], talk: Talk) -> None:
 
     pipe = Pipeline.load(given["model"])
     calibration = None if given["calibration"] is None else load_calibration(given["calibration"])
+    if calibration is not None and pipe[-1].calibration_ is not None and not given["raw"]:
+        talk.say("the calibration that the model carries is applied first, then --calibration; --raw leaves it out.")
     enroll = inputs.load(given["enroll"], given["labels"])
     test = enroll if given["test"] in (None, given["enroll"]) else inputs.load(given["test"], given["labels"])
     _check_dimensions(pipe, enroll, given["enroll"])

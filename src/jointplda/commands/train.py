@@ -114,9 +114,7 @@ def command(ctx: click.Context, /, quiet: bool, verbose: bool, **given: Any) -> 
             )
             raise click.UsageError(f"{spelled}: taken from the resumed model; leave out.")
     chooses = automatic.check_unmixed(ctx, given["automatic"])
-    if given["automatic"] and (given["resume"] or given["plan"]):
-        raise click.UsageError("--auto goes with neither --resume nor --plan.")
-    given["automatic"] = chooses and not given["resume"] and not given["plan"]
+    given["automatic"] = chooses and not given["resume"]
     given["max_iter"] = given["max_iter"] or (25 if given["automatic"] else 100)
     given["tol"] = (1e-3 if given["automatic"] else 1e-6) if given["tol"] is None else given["tol"]
     if not given["plan"]:
@@ -143,8 +141,11 @@ def load_labelled(given: dict[str, Any], talk: Talk) -> tuple[Any, Any, Any]:
 def _train(steps: list[tuple[str, Any]], given: dict[str, Any], talk: Talk) -> None:
     X, speakers, conditions = load_labelled(given, talk)
     if given["automatic"]:
-        settings = {"noise": given["noise"], "random_state": given["seed"], **_limits(given)}
+        settings: dict[str, Any] = {"noise": given["noise"], "random_state": given["seed"], **_limits(given)}
         pipe = automatic.pipeline(step_objects(steps), **settings)
+        if given["plan"]:
+            _show_plan(pipe, X, speakers, conditions, given)
+            return
         automatic.fit(pipe, X, speakers, conditions, talk)
         pipe.save(given["out"])
         _show_result(pipe, given)
@@ -199,11 +200,19 @@ def _limits(given: dict[str, Any]) -> dict[str, Any]:
 
 def _resumed(given: dict[str, Any]) -> Any:
     """A stored model, set to go on from where it is."""
+    from jointplda.commands import inputs
     from jointplda.pipeline import Pipeline
 
     pipe = Pipeline.load(given["resume"])
     if hasattr(pipe[-1], "chosen"):
         pipe.steps[-1] = ("jointplda", pipe[-1].chosen())
+    names = [inputs.column_name(channel) for channel in given["channels"]]
+    before = pipe[-1].training_["conditions"] if hasattr(pipe[-1], "training_") else names
+    if len(names) == len(before) and sorted(names) != sorted(before):
+        raise click.ClickException(
+            f"{given['resume']}: was trained with --channel {' '.join(before)}, not {' '.join(names)}; give the same, "
+            "or train anew."
+        )
     if bool(given["channels"]) != bool(pipe[-1].channel_ranks_):
         raise click.ClickException(
             f"{given['resume']}: was trained {'with' if pipe[-1].channel_ranks_ else 'without'} channels; give the "
@@ -273,7 +282,14 @@ def _show_plan(pipe: Any, X: Any, speakers: Any, conditions: Any, given: dict[st
         ("memory", f"{bytes_text(X.nbytes)} for the samples, about {bytes_text(plan.memory)} for EM"),
         ("time", f"about {seconds_text(seconds)} an iteration, {given['max_iter']} iterations at most "
          f"({seconds_text(seconds * given['max_iter'])})"),
+        *([("settings", "chosen by some 20 to 60 such fits to parts of the speakers")] if given["automatic"] else []),
     ])  # fmt: skip
+
+
+def _with_priors(model: Any) -> str:
+    """What to add to the objective of a model that has priors."""
+    settings = getattr(model, "settings_", None) or model.get_params(deep=False)
+    return ", with the priors' own" if settings["noise_prior"] or settings["speaker_prior"] else ""
 
 
 def _show_result(pipe: Any, given: dict[str, Any]) -> None:
@@ -303,7 +319,7 @@ def _show_result(pipe: Any, given: dict[str, Any]) -> None:
     print_facts(f"{type(model).__name__} written to {given['out']}", [
         ("ranks", f"V of rank {model.V_.shape[1]}{ranks}"),
         ("EM", f"{model.n_iter_} iterations, {end}"),
-        ("log-likelihood", f"{result['log_likelihood_per_sample']:.6g} nats per sample"),
+        ("log-likelihood", f"{result['log_likelihood_per_sample']:.6g} nats per sample{_with_priors(model)}"),
         *(automatic.facts(model) if given["automatic"] else [
             ("calibration", "none: with few speakers its scores are overconfident; see jointplda calibrate, or --auto")
         ]),

@@ -126,6 +126,6 @@ def run_em(
     except KeyboardInterrupt:
         if _again():
             raise
-        logger.warning("interrupted after %d iterations; the model so far is kept", len(trace))
+        logger.info("interrupted after %d iterations", len(trace))
         return Fit(parameters, first, tuple(trace), False, True)
     return Fit(parameters, first, tuple(trace), converged, False, stuck)

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
 
 from jointplda.calibration.affine import AffineCalibration, fit_affine
 from jointplda.errors import DataWarning, FileError, InputError, warn
@@ -18,7 +20,7 @@ from jointplda.learn.statistics import Statistics
 from jointplda.metrics import cllr, min_cllr
 from jointplda.model_file import StoredModel
 from jointplda.selection.folds import make_folds
-from jointplda.selection.search import Candidate, Design, Search, Tried, design_of
+from jointplda.selection.search import FEW, CalibrationTrials, Candidate, Design, Search, Tried, design_of
 from jointplda.settings import check_number
 
 logger = logging.getLogger("jointplda")
@@ -156,6 +158,8 @@ class JointPLDACV(Model):
         with self._unchanged_by_errors():
             matrix = self._check_samples(X, reset=True)
             number = int(check_number("folds", self.folds, 2, whole=True))
+            if not isinstance(self.calibrate, bool | np.bool_):
+                raise InputError(f"calibrate must be True or False, got {self.calibrate!r:.60}.")
             if self.callback is not None and not callable(self.callback):
                 raise InputError(f"callback must be a function of two arguments, got {self.callback!r:.60}.")
             if y is None:
@@ -204,10 +208,14 @@ class JointPLDACV(Model):
 
     def _set_calibration(self, search: Search, candidate: Candidate) -> None:
         """Fit the calibration to the pairs of held-out speakers, and say what it was good for."""
-        scores, target, weights = search.calibration_trials(candidate)
+        trials = search.calibration_trials(candidate)
+        scores, target, weights, _ = trials
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "targets score lower", DataWarning)
-            fitted = fit_affine(scores, target, weights=weights, doubt=1.0 / (search.folds.speakers + 2))
+            warnings.simplefilter("ignore", DataWarning)
+            doubt = 1.0 / (search.folds.speakers + 2)
+            if not search.design.confounded and search.folds.speakers >= FEW:
+                doubt = min((0.0, doubt), key=lambda share: _cost_of_doubt(trials, share))
+            fitted = fit_affine(scores, target, weights=weights, doubt=doubt)
         found = fitted if fitted.scale > 0 else None
         if found is None:
             warn("Held-out speakers score no higher with themselves than with others: the model is not calibrated.")
@@ -226,11 +234,12 @@ class JointPLDACV(Model):
             f"{self.checked_.calibrated_cllr:.3g} calibrated, {self.checked_.min_cllr:.3g} at best"
         )
         logger.info("%s", said)
-        if self.calibration_ is None and self.checked_.raw_cllr > self.checked_.min_cllr + OVERCONFIDENT:
+        if not self.calibrate and self.checked_.raw_cllr > self.checked_.min_cllr + OVERCONFIDENT:
             warn(f"The log-likelihood ratios are overconfident ({said}). Leave calibrate=True, or calibrate scores.")
 
     def chosen(self) -> JointPLDA:
         """The fitted model as a plain ``JointPLDA`` with the settings that were chosen, and its calibration."""
+        check_is_fitted(self)
         model = JointPLDA(**self._fixed(), **self.settings_)
         for name in (*FITTED, "calibration_", "feature_names_in_"):
             if hasattr(self, name):
@@ -259,10 +268,21 @@ class JointPLDACV(Model):
         return self._plain()._diagonal()
 
     def _prepared(self, statistics: Statistics) -> tuple[Statistics, tuple[int, ...]]:
-        return self._plain()._prepared(statistics)
+        return JointPLDA(**self._fixed(), noise_prior=1.0, speaker_prior=1.0)._prepared(statistics)
 
     def _channels_are_shared(self) -> bool:
         return True
+
+
+def _cost_of_doubt(trials: CalibrationTrials, doubt: float) -> float:
+    """Cllr of every fold after a calibration fitted, with such a doubt, to the others; mean over folds."""
+    costs = []
+    for i in np.unique(trials.fold):
+        rest, own = trials.fold != i, trials.fold == i
+        scores, target, weights, _ = trials
+        fitted = fit_affine(scores[rest], target[rest], weights=weights[rest], doubt=doubt)
+        costs.append(cllr(fitted.apply(scores[own]), target[own], weights[own]))
+    return float(np.mean(costs))
 
 
 def _tried(stored: dict[str, Any]) -> Tried:
@@ -285,7 +305,13 @@ def _warn_of_design(design: Design, statistics: Statistics) -> None:
                 warn(f"{statistics.conditions[k]!r} has no two channels to tell apart: it is left out, as in PLDA.")
             continue
         heard = "No speaker was" if not number else f"Only {number} speaker(s) were"
-        if not test.matters:
+        if np.isnan(test.ratio):
+            warn(
+                f"{heard} heard in two channels of {test.condition!r}, and its channels have no two speakers to "
+                "compare them by: what is the speaker's and what the channel's cannot be told apart. "
+                f"{test.condition!r} is left out, as in PLDA."
+            )
+        elif not test.matters:
             warn(
                 f"{heard} heard in two channels of {test.condition!r}, and speakers of different channels differ no "
                 f"more than chance allows (p = {test.p_value:.2g}): {test.condition!r} is left out, as in PLDA."

@@ -28,15 +28,15 @@ class Fold:
         Their speakers and channels.
     pairs : Pairs
         All pairs of them.
-    channel_labels : tuple
-        Labels that the codes of the first condition stand for; empty without conditions.
+    channel_labels : tuple of tuples
+        Labels that the codes of each condition stand for.
     """
 
     training: Statistics
     X: Array
     codes: IntArray
     pairs: Pairs
-    channel_labels: tuple[Hashable, ...]
+    channel_labels: tuple[tuple[Hashable, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -80,20 +80,19 @@ def make_folds(X: Any, y: Any, channels: Any, number: int, rng: np.random.Genera
         rows = rows[some_rows(codes[rows], rng)]
         others = Statistics.sum(part for j, part in enumerate(parts) if j != i)
         held_out = np.asarray(matrix[rows], dtype=np.float64)
-        names = labels[1] if len(labels) > 1 else ()
-        folds.append(Fold(others, held_out, codes[rows], all_pairs(codes[rows]), names))
+        folds.append(Fold(others, held_out, codes[rows], all_pairs(codes[rows]), tuple(labels[1:])))
     return Folds(Statistics.sum(parts), tuple(folds))
 
 
-def moved_samples(fold: Fold, distance: float, rng: np.random.Generator) -> Array:
-    """Held-out samples (n, d) as they might be in another channel of training, of the first condition.
+def moved_samples(fold: Fold, condition: int, distance: float, rng: np.random.Generator) -> Array:
+    """Held-out samples (n, d) as they might be in another channel of training, of one of the conditions.
 
     A sample m of channel a becomes m + distance (mean of b - mean of a), for a random other channel b; the means are
     those of the training speakers. A channel that none of them was heard in counts as the mean of all.
     """
-    offsets, heard = _channel_offsets(fold.training, fold.channel_labels)
+    offsets, heard = _channel_offsets(fold.training, 1 + condition, fold.channel_labels[condition])
     moved = fold.X.copy()
-    for i, own in enumerate(fold.codes[:, 1]):
+    for i, own in enumerate(fold.codes[:, 1 + condition]):
         others = heard[heard != own]
         if len(others):
             here = offsets[own] if own != MISSING else 0.0
@@ -101,15 +100,15 @@ def moved_samples(fold: Fold, distance: float, rng: np.random.Generator) -> Arra
     return moved
 
 
-def _channel_offsets(training: Statistics, labels: tuple[Hashable, ...]) -> tuple[Array, IntArray]:
+def _channel_offsets(training: Statistics, k: int, labels: tuple[Hashable, ...]) -> tuple[Array, IntArray]:
     """Mean of each channel less the mean of all, (channels, d), and the channels that were heard."""
     place = {label: i for i, label in enumerate(labels)}
-    where = np.array([place[label] for label in training.labels[1]], dtype=np.int64)
+    where = np.array([place[label] for label in training.labels[k]], dtype=np.int64)
     sums, counts = np.zeros((len(labels), training.n_features)), np.zeros(len(labels))
     for part in training.parts.values():
-        if 1 in part.levels:
-            sums[where[part.levels[1].index]] += part.levels[1].sums
-            counts[where[part.levels[1].index]] += part.levels[1].counts
+        if k in part.levels:
+            sums[where[part.levels[k].index]] += part.levels[k].sums
+            counts[where[part.levels[k].index]] += part.levels[k].counts
     heard = np.flatnonzero(counts)
     offsets = np.zeros_like(sums)
     offsets[heard] = sums[heard] / counts[heard, None] + training.shift - training.mean

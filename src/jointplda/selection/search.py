@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -114,14 +114,16 @@ class Design:
 def design_of(statistics: Statistics, rng: np.random.Generator) -> Design:
     """Look at how speakers and channels are crossed, and test the channels where they hardly are."""
     crossed = tuple(crossed_speakers(statistics, k + 1) for k in range(len(statistics.conditions)))
+    enough = min(ENOUGH_CROSSED, statistics.n_speakers / 2)
     tests = tuple(
-        None if number >= ENOUGH_CROSSED or len(statistics.labels[k + 1]) < 2 else channel_test(statistics, k + 1, rng)
+        None if number >= enough or len(statistics.labels[k + 1]) < 2 else channel_test(statistics, k + 1, rng)
         for k, number in enumerate(crossed)
     )
     return Design(crossed, tests)
 
 
 Progress = Callable[[Tried, int], object]
+Key = tuple[int, tuple[int, ...], tuple[int, ...]]
 
 
 class Search:
@@ -138,8 +140,8 @@ class Search:
         self.folds, self.design, self.settings, self.callback = folds, design, settings, callback
         self.tried: dict[Candidate, Tried] = {}
         self.scores: dict[Candidate, list[Array]] = {}
-        self.problems: dict[tuple[int, tuple[int, ...]], Problem] = {}
-        self.reached: dict[tuple[int, tuple[int, ...]], Parameters] = {}
+        self.problems: dict[Key, Problem] = {}
+        self.reached: dict[Key, Parameters] = {}
         self.interrupted = False
         self.moved: list[Array] = []
         self.moved_rows: list[IntArray] = []
@@ -151,14 +153,15 @@ class Search:
         Target pairs are scored once more with one sample moved, twice as far as the means of the channels are apart
         if these differ by more than chance, else once: caution for what the data cannot show.
         """
-        test = self.design.tests[0] if self.design.tests else None
+        found = [(k, test) for k, test in enumerate(self.design.tests) if test is not None]
+        condition, test = max(found, key=lambda one: one[1].matters, default=(0, None))
         for fold in self.folds.folds:
             if test is None:
                 self.moved.append(fold.X)
                 self.moved_rows.append(np.zeros((0, 2), dtype=np.int64))
             else:
                 distance = FAR if test.matters else NEAR
-                self.moved.append(moved_samples(fold, distance, rng))
+                self.moved.append(moved_samples(fold, condition, distance, rng))
                 self.moved_rows.append(fold.pairs.rows[fold.pairs.target])
 
     def run(self) -> Tried:
@@ -245,26 +248,38 @@ class Search:
         training = self.folds.folds[i].training
         kept = [k for k, rank in enumerate(candidate.channel_ranks) if rank]
         ranks = (training.n_features, *(candidate.channel_ranks[k] for k in kept))
-        if (i, ranks) not in self.problems:
-            self.problems[i, ranks] = Problem.of(training.with_conditions(kept), ranks)
+        key = (i, tuple(kept), ranks)
+        if key not in self.problems:
+            self.problems[key] = Problem.of(training.with_conditions(kept), ranks)
         settings = replace(
             self.settings, noise_prior=candidate.noise_prior, speaker_prior=candidate.speaker_prior, callback=None
         )
-        warm = None if self.design.confounded else self.reached.get((i, ranks))
-        result = fit(self.problems[i, ranks], settings, np.random.default_rng(0), warm)
+        warm = None if self.design.confounded else self.reached.get(key)
+        result = fit(self.problems[key], settings, np.random.default_rng(0), warm)
         if result.interrupted:
             raise KeyboardInterrupt
-        self.reached[i, ranks] = result.fit.parameters
+        self.reached[key] = result.fit.parameters
         return result.fit.parameters.with_channel_shares([candidate.channel_shares[k] for k in kept])
 
-    def calibration_trials(self, candidate: Candidate) -> tuple[Array, BoolArray, Array]:
+    def calibration_trials(self, candidate: Candidate) -> "CalibrationTrials":
         """Scores, targets and weights of the held-out pairs of all folds, moved targets among them."""
-        target, same = [], []
-        for fold, rows in zip(self.folds.folds, self.moved_rows, strict=True):
+        target, same, fold_of = [], [], []
+        for i, (fold, rows) in enumerate(zip(self.folds.folds, self.moved_rows, strict=True)):
             target += [fold.pairs.target, np.ones(len(rows), dtype=bool)]
             same += [fold.pairs.same_channel, np.zeros(len(rows), dtype=bool)]
+            fold_of.append(np.full(len(fold.pairs.target) + len(rows), i))
         targets = np.concatenate(target)
-        return np.concatenate(self.scores[candidate]), targets, cell_weights(targets, np.concatenate(same))
+        weights = cell_weights(targets, np.concatenate(same))
+        return CalibrationTrials(np.concatenate(self.scores[candidate]), targets, weights, np.concatenate(fold_of))
+
+
+class CalibrationTrials(NamedTuple):
+    """Raw scores of held-out pairs, which are targets, their weights, and the fold of each."""
+
+    scores: Array
+    target: BoolArray
+    weights: Array
+    fold: IntArray
 
 
 def _matrix(left: Side, right: Side, priors: Array) -> Array:
