@@ -117,9 +117,9 @@ def _newton(z: Floats, truth: Floats, weight: Floats, shift: float) -> tuple[flo
         logit = trial[0] * z + trial[1] + shift
         cost = float(weight @ (np.logaddexp(0.0, logit) - truth * logit))
         if cost > value:
+            if np.abs(step).max() < 1e-9 * max(1.0, float(np.abs(parameters).max())):
+                break  # Newton's steps shrink quadratically: what such a one would gain is rounding
             step /= 2
-            if np.abs(step).max() < 1e-14:
-                break
             continue
         gain, parameters, value = value - cost, trial, cost
         share = expit(logit)
