@@ -5,7 +5,9 @@ import warnings
 import numpy as np
 import pytest
 
+from automatic_worlds import far_channels, named_world, quietly
 from files_on_disk import api_model, make_world, trial_lines, trials_among, write_kaldi, write_tables
+from jointplda import JointPLDACV
 
 
 @pytest.fixture(scope="module")
@@ -24,3 +26,23 @@ def files(tmp_path_factory):
         model = api_model(train)
     model.save(folder / "api.safetensors")
     return folder, train, test, pairs, model
+
+
+@pytest.fixture(scope="module")
+def crossed():
+    """Speakers in several channels each, and the automatic model of them."""
+    data = named_world()
+    return data, quietly(JointPLDACV(), *data)
+
+
+@pytest.fixture(scope="module")
+def confounded():
+    """Speakers in one channel each, and the automatic model of them."""
+    data = far_channels()
+    return data, quietly(JointPLDACV(), *data)
+
+
+@pytest.fixture(params=["crossed", "confounded"])
+def fitted(request):
+    """Either of the two."""
+    return request.getfixturevalue(request.param)

@@ -9,27 +9,10 @@ from scipy.optimize import minimize
 from sklearn.base import clone
 
 import definitions
-from automatic_worlds import FIXED, far_channels, named_world, quietly, training_and_new_speakers
+from automatic_worlds import FIXED, named_world, quietly, training_and_new_speakers
 from designs import relative
 from jointplda import PLDA, DataWarning, JointPLDA, JointPLDACV, metrics
 from jointplda.selection.search import Search
-
-
-@pytest.fixture(scope="module")
-def crossed():
-    data = named_world()
-    return data, quietly(JointPLDACV(), *data)
-
-
-@pytest.fixture(scope="module")
-def confounded():
-    data = far_channels()
-    return data, quietly(JointPLDACV(), *data)
-
-
-@pytest.fixture(params=["crossed", "confounded"])
-def fitted(request):
-    return request.getfixturevalue(request.param)
 
 
 def covariances(model):

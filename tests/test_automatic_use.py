@@ -7,29 +7,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
 
-from automatic_worlds import RECORDS, far_channels, named_world, quietly, training_and_new_speakers
+from automatic_worlds import RECORDS, named_world, quietly, training_and_new_speakers
 from jointplda import PLDA, DataWarning, JointPLDA, JointPLDACV, Pipeline, Statistics, automatic_pipeline, make_pipeline
 from jointplda.errors import FileError, InputError
 from jointplda.model_file import StoredModel
 from jointplda.preprocessing import PCA, Reduce
 from jointplda.selection.search import Search
-
-
-@pytest.fixture(scope="module")
-def crossed():
-    data = named_world()
-    return data, quietly(JointPLDACV(), *data)
-
-
-@pytest.fixture(scope="module")
-def confounded():
-    data = far_channels()
-    return data, quietly(JointPLDACV(), *data)
-
-
-@pytest.fixture(params=["crossed", "confounded"])
-def fitted(request):
-    return request.getfixturevalue(request.param)
 
 
 def test_scores_are_calibrated_unless_raw_ones_are_asked_for(crossed, tmp_path):
