@@ -45,6 +45,14 @@ def load(path):
         return Samples(np.arange(len(speakers)).astype(str), stored["embeddings"], speakers, channels[:, None])
 
 
+def sets_in(folder):
+    """The sets of a folder, or an end with a sentence."""
+    paths = sorted(folder.glob("*.npz"))
+    if not paths:
+        sys.exit(f"{folder}: no .npz files with embeddings, speaker and channel")
+    return paths
+
+
 def same_shrinkage(pipe, train, test):
     """SPLDA on the samples that the automatic model got, with the priors that it chose."""
     reduced = pipe[:-1]
@@ -160,9 +168,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=2, help="splits at once")
     parser.add_argument("--page", type=Path, help="put the tables into this page, between its marks")
     arguments = parser.parse_args()
-    paths = sorted(arguments.folder.glob("*.npz"))
-    if not paths:
-        sys.exit(f"{arguments.folder}: no .npz files with embeddings, speaker and channel")
+    paths = sets_in(arguments.folder)
     warnings.simplefilter("ignore")
     head = " | ".join(("system", *MEASURES))
     told, checks = Told(), []

@@ -8,13 +8,12 @@ chosen on training speakers only (``JointPLDACV``).
 """
 
 import argparse
-import sys
 import warnings
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
-from benchmarks.accuracy import load
+from benchmarks.accuracy import load, sets_in
 from benchmarks.pages import Told
 
 from jointplda import JointPLDA, Statistics
@@ -130,10 +129,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=2, help="splits at once")
     parser.add_argument("--page", type=Path, help="put the table into this page, between its marks")
     arguments = parser.parse_args()
-    paths = sorted(arguments.folder.glob("*.npz"))
-    if not paths:
-        sys.exit(f"{arguments.folder}: no .npz files with embeddings, speaker and channel")
-    columns = [(path, channels) for path in paths for channels in (1, 2, None)]
+    columns = [(path, channels) for path in sets_in(arguments.folder) for channels in (1, 2, None)]
     with ProcessPoolExecutor(arguments.jobs) as pool:
         jobs = {
             (column, seed): pool.submit(one_split, *column, seed)

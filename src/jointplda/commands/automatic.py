@@ -94,7 +94,7 @@ def facts(model: Any) -> list[tuple[str, str]]:
     raw = f"{found.raw_cllr:.3f} bits raw"
     if found.raw_cllr > 1:
         raw += " (overconfident: worse than no score at all)"
-    elif found.raw_cllr > found.min_cllr + 0.1:
+    elif found.overconfident:
         raw += " (overconfident)"
     text = f"{raw}, {found.calibrated_cllr:.3f} calibrated, {found.min_cllr:.3f} at best"
     if not found.cross_channel_targets:

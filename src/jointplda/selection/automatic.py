@@ -58,6 +58,11 @@ class Checked:
     trials: int
     cross_channel_targets: bool
 
+    @property
+    def overconfident(self) -> bool:
+        """Whether the raw log-likelihood ratios cost 0.1 bits more than they need."""
+        return self.raw_cllr > self.min_cllr + OVERCONFIDENT
+
 
 class JointPLDACV(Model):
     """Joint PLDA with settings chosen by cross-validation over training speakers, and calibrated on the same.
@@ -235,7 +240,7 @@ class JointPLDACV(Model):
             f"{self.checked_.calibrated_cllr:.3g} calibrated, {self.checked_.min_cllr:.3g} at best"
         )
         logger.info("%s", said)
-        if not self.calibrate and self.checked_.raw_cllr > self.checked_.min_cllr + OVERCONFIDENT:
+        if not self.calibrate and self.checked_.overconfident:
             warn(f"The log-likelihood ratios are overconfident ({said}). Leave calibrate=True, or calibrate scores.")
 
     def chosen(self) -> JointPLDA:
