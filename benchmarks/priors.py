@@ -21,6 +21,8 @@ from jointplda.evaluation.protocol import split_by_speaker, trials_of
 from jointplda.learn.crossing import cross
 from jointplda.learn.em import run_em
 from jointplda.learn.mstep import NoiseModel, Prior
+from jointplda.learn.parameters import Parameters
+from jointplda.learn.reshaping import with_channel_priors
 from jointplda.learn.start import make_prior, moment_covariances, start_from_moments
 from jointplda.metrics import eer
 from jointplda.pipeline import automatic_pipeline
@@ -36,7 +38,8 @@ FORMS = {
 }
 MORE = (
     "posterior mean instead of mode",
-    "a prior for U like that for V",
+    "and a prior for U as strong as that for V",
+    "and a prior of strength 1 for U",
     "and a factor of speaker by channel, rank 5",
 )
 
@@ -82,11 +85,9 @@ def changed(more, statistics, strength, B, U, C):
             freedom = (1 + strength) * count - d - 1
             factor = ((1 + strength) * count + d + 1) / freedom if freedom > 0 else np.nan
             B, C = (B * factor, C) if name == "B" else (B, C * factor)
-    elif more == MORE[1]:
-        levels = statistics.n_channels[0]
-        scale = np.trace(U @ U.T) / d
-        shrunk = (levels * U @ U.T + strength * levels * scale * np.eye(d)) / ((1 + strength) * levels)
-        U = np.linalg.cholesky(shrunk)
+    elif more in MORE[1:3]:
+        plain = Parameters(np.zeros(d), (np.zeros((d, 1)), U), C)
+        _, U = with_channel_priors(plain, [strength if more == MORE[1] else 1.0]).loadings
     return B, U, C
 
 
@@ -106,7 +107,7 @@ def one_split(path, channels, seed):
     for strength in STRENGTHS:
         for form in FORMS:
             statistics, mean, B, U, C = fitted(X, train.speakers, where, form, strength)
-            for more in (None, *MORE[:2]) if form == "scaled identity" else (None,):
+            for more in (None, *MORE[:3]) if form == "scaled identity" else (None,):
                 B1, U1, C1 = changed(more, statistics, strength, B, U, C)
                 name = form if more is None else f"{form}, {more}"
                 if np.isfinite(B1).all() and np.isfinite(C1).all():
@@ -118,7 +119,7 @@ def one_split(path, channels, seed):
             model = JointPLDA(
                 channel_rank=ranks, noise_prior=strength, speaker_prior=strength, max_iter=25, tol=1e-3
             ).fit(X, train.speakers, channels=np.column_stack([where, cells]))
-            found[f"scaled identity, {MORE[2]}", strength] = score(model, same_channel=[[0.5, 0.5], [0.5, 0.0]])
+            found[f"scaled identity, {MORE[3]}", strength] = score(model, same_channel=[[0.5, 0.5], [0.5, 0.0]])
     return found
 
 

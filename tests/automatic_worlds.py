@@ -37,6 +37,11 @@ def far_channels():
     return X + 4.0 * np.random.default_rng(9).normal(size=(5, 5))[c], s, c
 
 
+def few_speakers():
+    """20 speakers in one of 5 channels each, more dimensions than these can show: the model is overconfident."""
+    return world(np.random.default_rng(3), 20, (3, 1), 20, 5, 160, 1)[:3]
+
+
 def training_and_new_speakers(seed, effect, crossed, n_speakers=60):
     """Samples of training speakers, in all of 6 channels or in one each, and of 40 others in all of them."""
     rng = np.random.default_rng(seed)

@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from sklearn.base import clone
 
 import definitions
-from automatic_worlds import FIXED, named_world, quietly, training_and_new_speakers
+from automatic_worlds import FIXED, few_speakers, named_world, quietly, training_and_new_speakers
 from designs import relative
 from jointplda import PLDA, DataWarning, JointPLDA, JointPLDACV, metrics
 from jointplda.selection.search import Search
@@ -151,8 +151,9 @@ def test_without_channels_it_is_splda():
     assert_allclose(model.score_matrix(X, X, calibrated=False), plain.score_matrix(X, X), rtol=1e-9, atol=1e-9)
 
 
-def test_overconfidence_is_said_if_calibration_is_declined(confounded):
-    (X, s, c), model = confounded
+def test_overconfidence_is_said_if_calibration_is_declined():
+    X, s, c = few_speakers()
+    model = quietly(JointPLDACV(), X, s, c)
     assert model.checked_.raw_cllr > model.checked_.min_cllr + 0.1
     with pytest.warns(DataWarning, match=r"overconfident.*bits raw.*Leave calibrate=True"):
         raw = JointPLDACV(calibrate=False).fit(X, s, channels=c)
@@ -180,6 +181,7 @@ def test_the_order_of_conditions_does_not_matter():
         return {
             (one.candidate.noise_prior, one.candidate.speaker_prior, one.candidate.channel_ranks[::turn]): one.criterion
             for one in model.tried_
+            if set(one.candidate.channel_priors) <= {0.0, 1.0}
         }
 
     here, there = criteria(first, 1), criteria(second, -1)

@@ -13,6 +13,7 @@ from jointplda.learn.estep import e_step
 from jointplda.learn.fit import Problem, fit
 from jointplda.learn.mstep import NoiseModel, Prior, m_step
 from jointplda.learn.parameters import Parameters
+from jointplda.learn.reshaping import with_channel_shares
 from jointplda.learn.start import moment_covariances, start_at_random, start_from_moments, start_with_speaker
 from oracle import DenseModel
 
@@ -109,7 +110,7 @@ def test_strong_priors_end_at_their_targets():
 @pytest.mark.parametrize("shares", [(0.3, 0.8), (1.0, 0.0), (1.0, 1.0), (0.0, 0.5)])
 def test_shares_move_covariance_from_the_channel_to_the_speaker(shares):
     X, columns, p = draw("two conditions", seed=1)
-    moved = p.with_channel_shares(shares)
+    moved = with_channel_shares(p, shares)
     assert relative(moved.total_covariance, p.total_covariance) < 1e-14
     V, *channels = p.loadings
     same = [np.equal.outer(np.array(column), np.array(column)) for column in columns]

@@ -45,10 +45,20 @@ def test_the_ladder_is_climbed_to_the_best_strength(best, tried):
 
 
 @pytest.mark.parametrize(("gains", "taken"), [([3, 1, 2, 2], True), ([9, -4, 1, -3], False), ([0, 0, 0, 0], False)])
-@pytest.mark.parametrize("change", [{"channel_ranks": (0,)}, {"channel_ranks": (1,)}, {"noise_prior": 3.0}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"channel_ranks": (0,), "channel_priors": (0.0,)},
+        {"channel_ranks": (1,)},
+        {"channel_priors": (0.3,)},
+        {"channel_priors": (3.0,)},
+        {"noise_prior": 3.0},
+        {"speaker_prior": 0.3},
+    ],
+)
 def test_fewer_columns_or_another_prior_are_taken_only_if_clearly_better(gains, taken, change):
     search = searching(*small_world(), Told)
-    plain = Candidate(1.0, 1.0, (3,), (1.0,))
+    plain = Candidate(1.0, 1.0, (3,), (1.0,), (1.0,))
     changed = replace(plain, **change)
     far = [0.5, 0.4, 0.6, 0.5]
     search.table = lambda one: {plain: far, changed: np.subtract(far, np.array(gains) / 100)}.get(one, np.ones(4))
@@ -63,7 +73,7 @@ def test_without_crossed_speakers_the_strongest_within_one_standard_error_is_tak
     cost = dict(zip(CONFOUNDED, losses))
     search.table = lambda one: 0.5 + (cost[one.noise_prior] + np.array(noise[one.noise_prior])) / 100
     found = search.run()
-    assert found.candidate == Candidate(strength, strength, (3,), (ALONE.share,))
+    assert found.candidate == Candidate(strength, strength, (3,), (ALONE.share,), (1.0,))
     assert [one.noise_prior for one in search.tried] == list(CONFOUNDED)
 
 
@@ -71,7 +81,7 @@ def test_channels_without_effect_have_no_columns():
     search = searching(*small_world(channels_per_speaker=1), Told)
     search.design = Design((0,), (NO_EFFECT,))
     search.table = lambda one: np.full(4, 0.5)
-    assert search.run().candidate == Candidate(30.0, 30.0, (0,), (0.0,))
+    assert search.run().candidate == Candidate(30.0, 30.0, (0,), (0.0,), (0.0,))
 
 
 def test_an_interrupt_ends_the_search_with_the_best_so_far():
@@ -95,12 +105,12 @@ def test_an_interrupt_ends_the_search_with_the_best_so_far():
 
 
 @pytest.mark.parametrize("channels_per_speaker", [None, 1])
-@pytest.mark.parametrize(("rank", "share"), [(2, 1.0), (2, 0.6), (0, 1.0)])
-def test_criteria_are_those_of_the_public_model(channels_per_speaker, rank, share):
+@pytest.mark.parametrize(("rank", "share", "prior"), [(2, 1.0, 1.0), (2, 0.6, 0.3), (2, 0.6, 0.0), (0, 1.0, 0.0)])
+def test_criteria_are_those_of_the_public_model(channels_per_speaker, rank, share, prior):
     X, s, c = small_world(channels_per_speaker=channels_per_speaker)
     c = np.where((s < 5) & (np.arange(len(s)) % 2 == 0), (c + 1) % 4, c)  # too few in two channels, but some
     search = searching(X, s, c)
-    candidate = Candidate(0.3, 1.0, (rank,), (share,))
+    candidate = Candidate(0.3, 1.0, (rank,), (share,), (prior,))
     found = search.attempt(candidate)
     every, moved_there = [], 0
     for i, fold in enumerate(search.folds.folds):

@@ -218,7 +218,7 @@ def test_the_test_of_channels_knows_when_it_cannot_tell():
 
 
 def test_shares_and_designs():
-    assert ChannelTest("a", 9, 3, 2.0, 0.01).share == 0.75
+    assert ChannelTest("a", 9, 3, 2.0, 0.01).share == 0.875
     assert ChannelTest("a", 9, 3, 1.0, 0.5).share == ChannelTest("a", 9, 3, 0.4, 0.9).share == 0.0
     assert Design((20, 0, 0), (None, ALONE, NO_EFFECT)).shares() == (1.0, ALONE.share, 0.0)
     assert not Design((20,), (None,)).confounded

@@ -12,13 +12,15 @@ from scipy.sparse import csr_array
 from jointplda.calibration.affine import AffineCalibration
 from jointplda.errors import FileError
 from jointplda.files import pack_labels, read_tensors, unpack_labels, write_tensors
+from jointplda.learn.reshaping import Reshaping
 from jointplda.learn.training import Training
 from jointplda.linalg import AnyArray
 
 KIND, VERSION = "model", 1
 TENSORS = ("mean_", "V_", "U_", "D_", "log_likelihoods_")
 PLAIN = ("channel_ranks_", "n_iter_", "converged_", "n_features_in_", "training_")
-RECORDS = ("calibration_", "settings_", "tried_", "design_", "checked_")  # of settings chosen automatically
+CHOSEN = ("settings_", "tried_", "design_", "checked_")  # of settings chosen automatically
+RECORDS = ("calibration_", "reshaping_", *CHOSEN)
 SEEN = ("channel_means", "channel_covariance", "speaker_means", "speaker_counts", "observed")
 LIBRARIES = ("jointplda", "numpy", "scipy", "scikit-learn")
 
@@ -107,6 +109,8 @@ def read(path: str | PathLike[str]) -> tuple[StoredModel, list[StoredStep]]:
         attributes["channel_ranks_"] = tuple(attributes["channel_ranks_"])
         kept = attributes.get("calibration_")
         attributes["calibration_"] = None if kept is None else AffineCalibration(**kept)
+        reshaped = attributes.get("reshaping_")
+        attributes["reshaping_"] = None if reshaped is None else Reshaping(**{k: tuple(v) for k, v in reshaped.items()})
         attributes["seen_"] = _seen_from(tensors) if "seen.labels" in tensors else None
         if "feature_names_in_" in attributes:
             attributes["feature_names_in_"] = np.array(attributes["feature_names_in_"], dtype=object)

@@ -11,7 +11,17 @@ import click
 if TYPE_CHECKING:
     from jointplda.commands.options import Talk
 
-HEADER = ["noise prior", "speaker prior", "rank of U", "share", "held-out minCllr", "raw Cllr", "time", ""]
+HEADER = [
+    "noise prior",
+    "speaker prior",
+    "rank of U",
+    "share",
+    "prior of U",
+    "held-out minCllr",
+    "raw Cllr",
+    "time",
+    "",
+]
 
 
 def pipeline(steps: list[Any], **settings: Any) -> Any:
@@ -61,7 +71,10 @@ def fit(pipe: Any, X: Any, speakers: Any, conditions: Any, talk: Talk) -> None:
 def named(tried: Any) -> str:
     """A candidate in a few words."""
     one = tried.candidate
-    ranks = "".join(f", U of rank {rank}" for rank in one.channel_ranks)
+    ranks = "".join(
+        f", U of rank {rank}" + (f" with prior {prior:g}" if prior else "")
+        for rank, prior in zip(one.channel_ranks, one.channel_priors, strict=True)
+    )
     return f"noise prior {one.noise_prior:g}, speaker prior {one.speaker_prior:g}{ranks}"
 
 
@@ -74,6 +87,7 @@ def tried_rows(model: Any) -> list[list[str]]:
             f"{candidate.noise_prior:g}", f"{candidate.speaker_prior:g}",
             " + ".join(map(str, candidate.channel_ranks)) or "-",
             " + ".join(f"{share:.2f}" for share in candidate.channel_shares) or "-",
+            " + ".join(f"{prior:g}" for prior in candidate.channel_priors) or "-",
             f"{one.criterion:.4f} ± {one.error:.4f}", f"{sum(one.cllrs) / len(one.cllrs):.3f}",
             f"{one.seconds:.1f} s", "chosen" if one.chosen else "",
         ])  # fmt: skip

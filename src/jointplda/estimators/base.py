@@ -24,6 +24,7 @@ from jointplda.learn.fit import Problem, Result, Settings, fit, supported_rank, 
 from jointplda.learn.parameters import Parameters
 from jointplda.learn.plan import Plan, make_plan
 from jointplda.learn.posterior import Posterior, posterior
+from jointplda.learn.reshaping import Reshaping
 from jointplda.learn.statistics import Statistics, encode_all
 from jointplda.learn.training import remember
 from jointplda.linalg import Array, cholesky, inverse, symmetric
@@ -60,6 +61,7 @@ class Model(Scores, BaseEstimator):  # type: ignore[misc]
     random_state: Any
     training_: dict[str, Any]
     calibration_: AffineCalibration | None
+    reshaping_: Reshaping | None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -107,8 +109,7 @@ class Model(Scores, BaseEstimator):  # type: ignore[misc]
         model.channel_ranks_ = ranks
         model.n_features_in_ = d
         model._set_trace((), False)
-        model.calibration_ = None
-        model.seen_ = None
+        model.calibration_ = model.reshaping_ = model.seen_ = None
         return model
 
     @property
@@ -276,12 +277,14 @@ class Model(Scores, BaseEstimator):  # type: ignore[misc]
 
     def _run(self, statistics: Statistics, ranks: tuple[int, ...], settings: Settings) -> Self:
         """EM on statistics whose conditions have ``ranks[1:]``; conditions of rank 0 are left out."""
-        shares = self._shares(len(ranks) - 1)
+        shares, priors = self._shares(len(ranks) - 1), self._channel_priors(len(ranks) - 1)
         ranks = (ranks[0], *(rank if share else 0 for rank, share in zip(ranks[1:], shares, strict=True)))
-        used = statistics.with_conditions([k for k, rank in enumerate(ranks[1:]) if rank])
+        kept = [k for k, rank in enumerate(ranks[1:]) if rank]
+        used = statistics.with_conditions(kept)
         active = tuple(rank for rank in ranks if rank)
+        reshaping = Reshaping(active, tuple(shares[k] for k in kept), tuple(priors[k] for k in kept))
         result = fit(Problem.of(used, active), settings, generator(self.random_state), self._warm(ranks))
-        self._set_result(result, statistics, ranks, shares)
+        self._set_result(result, statistics, kept, reshaping)
         warn_of_labels(used)
         warn_of_floor(result, used, settings.noise_floor)
         self._warn(result)
@@ -291,25 +294,30 @@ class Model(Scores, BaseEstimator):  # type: ignore[misc]
         """The parameters to go on from, where ``warm_start`` asks for it and they have the same shape."""
         if not (self.warm_start and hasattr(self, "D_")):
             return None
-        old = self.parameters_
-        return old.active()[0] if old.ranks == ranks and len(old.mean) == self.n_features_in_ else None
+        old, kept = self.parameters_.active()
+        old = old if self.reshaping_ is None else self.reshaping_.undo(old)
+        same = kept == [k for k, rank in enumerate(ranks[1:]) if rank] and old.ranks == tuple(r for r in ranks if r)
+        return old if same and len(old.mean) == self.n_features_in_ else None
 
     def _shares(self, conditions: int) -> tuple[float, ...]:
         """How much of the variance found between channels each condition keeps."""
         return (1.0,) * conditions
 
-    def _set_result(
-        self, result: Result, statistics: Statistics, ranks: tuple[int, ...], shares: tuple[float, ...]
-    ) -> None:
-        used = [share for share, rank in zip(shares, ranks[1:], strict=True) if rank]
-        parameters = result.fit.parameters.with_channel_shares(used)
-        loadings = iter([canonical(W) for W in parameters.loadings])
-        d = statistics.n_features
-        columns = [next(loadings) if rank else np.zeros((d, 0)) for rank in ranks]
-        self.mean_, self.V_ = parameters.mean, columns[0]
-        self.U_ = np.ascontiguousarray(np.concatenate([np.zeros((d, 0)), *columns[1:]], axis=1))
+    def _channel_priors(self, conditions: int) -> tuple[float, ...]:
+        """How strongly U of each condition is shrunk after EM."""
+        return (0.0,) * conditions
+
+    def _set_result(self, result: Result, statistics: Statistics, kept: list[int], reshaping: Reshaping) -> None:
+        """Take over what EM found; U of the conditions ``kept``, none of the others."""
+        parameters = reshaping.apply(result.fit.parameters)
+        V, *channels = (canonical(W) for W in parameters.loadings)
+        ranks = [0] * len(statistics.conditions)
+        for k, U in zip(kept, channels, strict=True):
+            ranks[k] = U.shape[1]
+        self.mean_, self.V_ = parameters.mean, V
+        self.U_ = np.ascontiguousarray(np.concatenate([np.zeros((len(V), 0)), *channels], axis=1))
         self.D_ = parameters.precision
-        self.channel_ranks_ = tuple(ranks[1:])
+        self.channel_ranks_, self.reshaping_ = tuple(ranks), reshaping
         self.plan_ = result.plan
         self.training_ = {
             "samples": statistics.n_samples,

@@ -6,6 +6,7 @@ import numpy as np
 
 from jointplda.errors import InputError
 from jointplda.linalg import Array
+from jointplda.settings import check_number
 
 
 def canonical(W: Array) -> Array:
@@ -35,6 +36,15 @@ def finite(values: Any, name: str) -> Array:
     if not np.isfinite(array).all():
         raise InputError(f"{name}: expected finite numbers, got NaN or infinity.")
     return array
+
+
+def per_condition(name: str, given: Any, conditions: int, least: float, most: float) -> tuple[float, ...]:
+    """A setting given as one number for all conditions, or as one for each."""
+    values = np.ravel(np.asarray(given, dtype=object)).tolist()
+    values = values * conditions if np.ndim(given) == 0 else values
+    if len(values) != conditions:
+        raise InputError(f"{name}: expected one number or {conditions}, one per condition, got {given!r:.60}.")
+    return tuple(check_number(name, value, least, most) for value in values)
 
 
 def check_parameter_shapes(mean: Array, V: Array, U: Array, D: Array, channel_ranks: Any) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ import numpy as np
 
 from jointplda.errors import InputError, warn
 from jointplda.estimators.base import Model
+from jointplda.estimators.checks import per_condition
 from jointplda.learn.em import Iteration
 from jointplda.learn.fit import check_speakers, supported_rank
 from jointplda.learn.statistics import Statistics
@@ -46,6 +47,10 @@ class JointPLDA(Model):
         Of the variance that EM finds between channels, the share left to them (one number, or one per condition); the
         rest is given to the speaker. 1 is Joint PLDA; 0 is PLDA, without that condition. Between them lies the choice
         for speakers heard in one channel each, where the two can hardly be told apart.
+    channel_prior : float or sequence of float
+        After EM, shrink U U' towards a scaled identity (one strength, or one per condition): 1 is one prior channel per
+        channel of training. A handful of channels shows few of the directions in which others will differ. U then has
+        d columns, so that enrolment with many samples takes longer.
     noise_floor : float
         The noise variance of any direction is at least this share of the total variance there.
     warm_start : bool
@@ -69,7 +74,7 @@ class JointPLDA(Model):
         Columns of U of each condition.
     log_likelihoods_ : (n_iter_,)
         Nats per sample after each iteration of EM, with every constant; penalised if there is a prior. What
-        ``channel_share`` moves is moved after the last.
+        ``channel_share`` and ``channel_prior`` change is changed after the last.
     n_iter_, converged_ : int, bool
     plan_ : Plan
         What was eliminated, and what an iteration cost.
@@ -103,6 +108,7 @@ class JointPLDA(Model):
         noise_prior: float = 0.0,
         speaker_prior: float = 0.0,
         channel_share: float | Sequence[float] = 1.0,
+        channel_prior: float | Sequence[float] = 0.0,
         noise_floor: float = 1e-6,
         warm_start: bool = False,
         callback: Callable[[Iteration], object] | None = None,
@@ -118,6 +124,7 @@ class JointPLDA(Model):
         self.noise_prior = noise_prior
         self.speaker_prior = speaker_prior
         self.channel_share = channel_share
+        self.channel_prior = channel_prior
         self.noise_floor = noise_floor
         self.warm_start = warm_start
         self.callback = callback
@@ -180,14 +187,10 @@ class JointPLDA(Model):
         return ranks
 
     def _shares(self, conditions: int) -> tuple[float, ...]:
-        given = np.ravel(np.asarray(self.channel_share, dtype=object)).tolist()
-        given = given * conditions if np.ndim(self.channel_share) == 0 else given
-        if len(given) != conditions:
-            raise InputError(
-                f"channel_share: expected one number or {conditions}, one per condition, "
-                f"got {self.channel_share!r:.60}."
-            )
-        return tuple(check_number("channel_share", share, 0.0, 1.0) for share in given)
+        return per_condition("channel_share", self.channel_share, conditions, 0.0, 1.0)
+
+    def _channel_priors(self, conditions: int) -> tuple[float, ...]:
+        return per_condition("channel_prior", self.channel_prior, conditions, 0.0, 1e9)
 
     def _channels_are_shared(self) -> bool:
         return True

@@ -32,7 +32,7 @@ from jointplda.score.partitions import Solver
 from jointplda.score.seen import SeenPairs
 from jointplda.score.sets import SetScorer
 
-TRIALS = 2**15
+TRIALS = 2**11
 
 
 class Scores(Arguments):

@@ -45,8 +45,8 @@ class ChannelTest:
 
     @property
     def share(self) -> float:
-        """max(0, 1 - 1/F^2): how far the variance found between channels is trusted to be theirs; 0 if by chance."""
-        return max(0.0, 1.0 - self.ratio**-2) if self.matters and self.ratio > 1.0 else 0.0
+        """max(0, 1 - 1/F^3): how far the variance found between channels is trusted to be theirs; 0 if by chance."""
+        return max(0.0, 1.0 - self.ratio**-3) if self.matters and self.ratio > 1.0 else 0.0
 
 
 def crossed_speakers(statistics: Statistics, k: int) -> int:

@@ -1,6 +1,5 @@
 """The parameters of a model of the family, as one frozen record."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,16 +38,6 @@ class Parameters:
     def total_covariance(self) -> Array:
         """Covariance of one sample, sum_k W_k W_k' + C, (d, d)."""
         return self.noise + sum((W @ W.T for W in self.loadings), start=np.zeros_like(self.noise))
-
-    def with_channel_shares(self, shares: Sequence[float]) -> "Parameters":
-        """The same total covariance, with a share of each U U' left to its condition and the rest given to V V'.
-
-        U_k becomes sqrt(rho_k) U_k and V V' becomes V V' + sum_k (1 - rho_k) U_k U_k'.
-        """
-        V, *channels = self.loadings
-        given = [np.sqrt(1.0 - rho) * U for rho, U in zip(shares, channels, strict=True) if rho < 1.0]
-        kept = [np.sqrt(rho) * U for rho, U in zip(shares, channels, strict=True)]
-        return Parameters(self.mean, (np.concatenate([V, *given], axis=1), *kept), self.noise)
 
     def active(self) -> tuple["Parameters", list[int]]:
         """The same model without loadings of rank 0, and which nuisance conditions are left."""

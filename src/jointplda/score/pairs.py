@@ -66,13 +66,13 @@ class PairModel:
     def of(cls, parameters: Parameters, shareable: Sequence[int], fingerprint: str = "") -> "PairModel":
         """Hypotheses of a model whose conditions ``shareable`` (factors) can be the same in two samples."""
         root = cholesky(parameters.total_covariance)
+        whitened = {k: solve_triangular(root, parameters.loadings[k], lower=True) for k in (0, *shareable)}
         found = []
         for same_speaker in (True, False):
             for pattern in product((False, True), repeat=len(shareable)):
                 shared = [0] * same_speaker + [k for k, same in zip(shareable, pattern, strict=True) if same]
                 if shared:
-                    W = np.concatenate([parameters.loadings[k] for k in shared], axis=1)
-                    found.append(_hypothesis(same_speaker, pattern, W, root))
+                    found.append(_hypothesis(same_speaker, pattern, [whitened[k] for k in shared], root))
         return cls(parameters.mean, tuple(found), fingerprint)
 
     def side(self, X: Any, dtype: Any = np.float64, threads: int | None = None) -> "Side":
@@ -146,9 +146,15 @@ class Side:
         return table
 
 
-def _hypothesis(same_speaker: bool, pattern: Pattern, W: Array, root: Array) -> Hypothesis:
-    left, values, _ = np.linalg.svd(solve_triangular(root, W, lower=True), full_matrices=False)
-    shares = np.minimum(values**2, 1.0 - 1e-15)
+def _hypothesis(same_speaker: bool, pattern: Pattern, whitened: list[Array], root: Array) -> Hypothesis:
+    """From R^-1 W of every shared factor."""
+    A = np.concatenate(whitened, axis=1)
+    if A.shape[1] < len(A):
+        left, values, _ = np.linalg.svd(A, full_matrices=False)
+        shares = values**2
+    else:
+        shares, left = np.linalg.eigh(A @ A.T)
+    shares = np.clip(shares, 0.0, 1.0 - 1e-15)
     gain = np.sqrt(shares / (1.0 - shares**2))
     projection = solve_triangular(root, left * gain, lower=True, trans="T")
     return Hypothesis(same_speaker, pattern, projection, shares, -0.5 * float(np.sum(np.log1p(-(shares**2)))))

@@ -3,6 +3,7 @@
 import logging
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -17,6 +18,7 @@ from jointplda.estimators.checks import generator
 from jointplda.estimators.joint import JointPLDA
 from jointplda.learn.design import ChannelTest
 from jointplda.learn.statistics import Statistics
+from jointplda.linalg import one_thread
 from jointplda.metrics import cllr, min_cllr
 from jointplda.model_file import StoredModel
 from jointplda.selection.folds import make_folds
@@ -26,9 +28,10 @@ from jointplda.settings import check_number
 logger = logging.getLogger("jointplda")
 OVERCONFIDENT = 0.1  # bits of Cllr above the best
 ENOUGH_TRIALS = 20_000
+ONE_THREAD = 300  # dimensions
 FITTED = (
-    "mean_", "V_", "U_", "D_", "channel_ranks_", "log_likelihoods_", "n_iter_", "converged_", "interrupted_", "plan_",
-    "training_", "seen_", "n_features_in_",
+    "mean_", "V_", "U_", "D_", "channel_ranks_", "reshaping_", "log_likelihoods_", "n_iter_", "converged_",
+    "interrupted_", "plan_", "training_", "seen_", "n_features_in_",
 )  # fmt: skip
 
 
@@ -116,7 +119,7 @@ class JointPLDACV(Model):
     >>> X = truth.sample(speakers, channels=languages, random_state=0)
     >>> model = JointPLDACV().fit(X, speakers, channels=languages)
     >>> sorted(model.settings_)
-    ['channel_rank', 'channel_share', 'noise_prior', 'speaker_prior']
+    ['channel_prior', 'channel_rank', 'channel_share', 'noise_prior', 'speaker_prior']
     >>> model.checked_.calibrated_cllr < 0.9
     True
     """
@@ -178,7 +181,8 @@ class JointPLDACV(Model):
             plain = self._plain()
             settings = plain._settings(plain._diagonal())
             search = Search(folds, design, settings, rng, self.callback)
-            best = search.run()
+            with one_thread() if matrix.shape[1] <= ONE_THREAD else nullcontext():
+                best = search.run()
             self.design_, self.tried_ = design, tuple(search.tried.values())
             self._set_model(best.candidate, folds.statistics)
             self._set_calibration(search, best.candidate)
@@ -300,9 +304,9 @@ def _cost_of_doubt(trials: CalibrationTrials, doubt: float) -> float:
 
 def _tried(stored: dict[str, Any]) -> Tried:
     candidate = stored["candidate"]
-    ranks, shares = tuple(candidate["channel_ranks"]), tuple(candidate["channel_shares"])
+    channels = (tuple(candidate[f"channel_{name}"]) for name in ("ranks", "shares", "priors"))
     return Tried(
-        Candidate(candidate["noise_prior"], candidate["speaker_prior"], ranks, shares),
+        Candidate(candidate["noise_prior"], candidate["speaker_prior"], *channels),
         tuple(stored["min_cllrs"]),
         tuple(stored["cllrs"]),
         stored["seconds"],

@@ -10,6 +10,7 @@ import numpy as np
 from jointplda.learn.design import ChannelTest, channel_test, crossed_speakers
 from jointplda.learn.fit import Problem, Settings, fit, supported_rank
 from jointplda.learn.parameters import Parameters
+from jointplda.learn.reshaping import Reshaping
 from jointplda.learn.statistics import Statistics
 from jointplda.linalg import Array, BoolArray, IntArray
 from jointplda.metrics import cllr, min_cllr
@@ -20,6 +21,7 @@ from jointplda.selection.trials import cell_weights
 LADDER = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 FIRST = (0.3, 1.0, 3.0)
 CONFOUNDED = (1.0, 3.0, 10.0, 30.0)
+CHANNEL_PRIOR = 1.0
 ENOUGH_CROSSED = 8
 FEW = 20
 FAR, NEAR = 2.0, 1.0
@@ -38,18 +40,25 @@ class Candidate:
         Rank of U of each condition.
     channel_shares : tuple of float
         Share of what is found between the channels of each condition that is left to them.
+    channel_priors : tuple of float
+        Strength with which U of each condition is shrunk.
     """
 
     noise_prior: float
     speaker_prior: float
     channel_ranks: tuple[int, ...]
     channel_shares: tuple[float, ...]
+    channel_priors: tuple[float, ...]
 
     def settings(self) -> dict[str, Any]:
         """The same as arguments of ``JointPLDA``."""
         chosen: dict[str, Any] = {"noise_prior": self.noise_prior, "speaker_prior": self.speaker_prior}
         if self.channel_ranks:
-            chosen |= {"channel_rank": list(self.channel_ranks), "channel_share": list(self.channel_shares)}
+            chosen |= {
+                "channel_rank": list(self.channel_ranks),
+                "channel_share": list(self.channel_shares),
+                "channel_prior": list(self.channel_priors),
+            }
         return chosen
 
 
@@ -124,6 +133,7 @@ def design_of(statistics: Statistics, rng: np.random.Generator) -> Design:
 
 Progress = Callable[[Tried, int], object]
 Key = tuple[int, tuple[int, ...], tuple[int, ...]]
+Fitted = tuple[Key, float, float]
 
 
 class Search:
@@ -142,6 +152,7 @@ class Search:
         self.scores: dict[Candidate, list[Array]] = {}
         self.problems: dict[Key, Problem] = {}
         self.reached: dict[Key, Parameters] = {}
+        self.fitted: dict[Fitted, Parameters] = {}
         self.interrupted = False
         self.moved: list[Array] = []
         self.moved_rows: list[IntArray] = []
@@ -188,19 +199,20 @@ class Search:
         """
         ranks, shares = self._ranks(), self.design.shares()
         ranks = tuple(rank if share else 0 for rank, share in zip(ranks, shares, strict=True))
+        priors = tuple(CHANNEL_PRIOR if rank else 0.0 for rank in ranks)
         if self.design.confounded:
-            found = [self.attempt(Candidate(s, s, ranks, shares)) for s in CONFOUNDED]
+            found = [self.attempt(Candidate(s, s, ranks, shares, priors)) for s in CONFOUNDED]
             return _strongest(found)
-        done = {s: self.attempt(Candidate(s, s, ranks, shares)) for s in FIRST}
+        done = {s: self.attempt(Candidate(s, s, ranks, shares, priors)) for s in FIRST}
         while True:
             strength = min(done, key=lambda s: (done[s].criterion, -s))
             more = [s for s in _neighbours(strength) if s not in done]
             if not more:
                 return _strongest([done[s] for s in sorted(done)]) if self.folds.speakers < FEW else done[strength]
-            done |= {s: self.attempt(Candidate(s, s, ranks, shares)) for s in more}
+            done |= {s: self.attempt(Candidate(s, s, ranks, shares, priors)) for s in more}
 
     def _refined(self, best: Tried) -> Tried:
-        """Other strengths for one of the priors, fewer columns of U, or none: taken if clearly better."""
+        """Fewer columns of U, or none, and other strengths for one of the priors: taken if clearly better."""
         for change in (*_changed_ranks(best.candidate), *_changed_priors(best.candidate)):
             one = self.attempt(change)
             if one.criterion < best.criterion and _worse(best, one):
@@ -251,15 +263,16 @@ class Search:
         key = (i, tuple(kept), ranks)
         if key not in self.problems:
             self.problems[key] = Problem.of(training.with_conditions(kept), ranks)
-        settings = replace(
-            self.settings, noise_prior=candidate.noise_prior, speaker_prior=candidate.speaker_prior, callback=None
-        )
-        warm = None if self.design.confounded else self.reached.get(key)
-        result = fit(self.problems[key], settings, np.random.default_rng(0), warm)
-        if result.interrupted:
-            raise KeyboardInterrupt
-        self.reached[key] = result.fit.parameters
-        return result.fit.parameters.with_channel_shares([candidate.channel_shares[k] for k in kept])
+        strengths = candidate.noise_prior, candidate.speaker_prior
+        if (key, *strengths) not in self.fitted:
+            settings = replace(self.settings, noise_prior=strengths[0], speaker_prior=strengths[1], callback=None)
+            warm = None if self.design.confounded else self.reached.get(key)
+            result = fit(self.problems[key], settings, np.random.default_rng(0), warm)
+            if result.interrupted:
+                raise KeyboardInterrupt
+            self.reached[key] = self.fitted[key, *strengths] = result.fit.parameters
+        shares, priors = (tuple(each[k] for k in kept) for each in (candidate.channel_shares, candidate.channel_priors))
+        return Reshaping(ranks, shares, priors).apply(self.fitted[key, *strengths])
 
     def calibration_trials(self, candidate: Candidate) -> "CalibrationTrials":
         """Scores, targets and weights of the held-out pairs of all folds, moved targets among them."""
@@ -309,17 +322,29 @@ def _changed_ranks(candidate: Candidate) -> Sequence[Candidate]:
     for k, rank in enumerate(candidate.channel_ranks):
         for fewer in dict.fromkeys((rank // 2, 0)):
             if fewer < rank:
-                ranks = (*candidate.channel_ranks[:k], fewer, *candidate.channel_ranks[k + 1 :])
-                found.append(replace(candidate, channel_ranks=ranks))
+                ranks = _with(candidate.channel_ranks, k, fewer)
+                priors = candidate.channel_priors if fewer else _with(candidate.channel_priors, k, 0.0)
+                found.append(replace(candidate, channel_ranks=ranks, channel_priors=priors))
     return found
 
 
 def _changed_priors(candidate: Candidate) -> Sequence[Candidate]:
     """One prior stronger or weaker by half an order of magnitude."""
     return [
+        *(
+            replace(candidate, channel_priors=_with(candidate.channel_priors, k, s))
+            for k, strength in enumerate(candidate.channel_priors)
+            if strength
+            for s in _neighbours(strength)
+        ),
         *(replace(candidate, noise_prior=s) for s in _neighbours(candidate.noise_prior)),
         *(replace(candidate, speaker_prior=s) for s in _neighbours(candidate.speaker_prior)),
     ]
+
+
+def _with(values: tuple[Any, ...], k: int, value: Any) -> tuple[Any, ...]:
+    """The same values with another in place k."""
+    return (*values[:k], value, *values[k + 1 :])
 
 
 def _neighbours(strength: float) -> list[float]:
