@@ -160,3 +160,39 @@ def test_many_attempts_are_cut_to_the_best(automatic):
     assert drawing.note == f"The {30 - MOST_ATTEMPTS} worst are left out."
     assert ">s29<" in drawing.body
     assert ">s0<" not in drawing.body
+
+
+def test_what_was_chosen_can_be_given_by_hand_and_goes_on(automatic, files, tmp_path):
+    path, _, pipe = automatic
+    folder, train, *_ = files
+    chosen, given = pipe[-1].settings_, [*train_arguments(folder, "tsv"), "--center", "--length-norm"]
+    options = {
+        "--noise-prior": chosen["noise_prior"], "--speaker-prior": chosen["speaker_prior"],
+        "--channel-rank": chosen["channel_rank"][0], "--channel-prior": chosen["channel_prior"][0],
+        "--channel-share": chosen["channel_share"][0], "--max-iter": 25, "--tol": 1e-3,
+    }  # fmt: skip
+    each = [text for option in options.items() for text in option]
+    told = run("train", *given, *each, "--out", tmp_path / "m")
+    assert f"U of rank {chosen['channel_rank'][0]} (language)" in told.stdout
+    found, X = Pipeline.load(tmp_path / "m"), pipe[:2].transform(train.X)
+    expected = JointPLDA(max_iter=25, tol=1e-3, **chosen).fit(X, train.speaker, channels=train.language)
+    for name in ("V_", "U_", "D_"):
+        assert_allclose(getattr(found[-1], name), getattr(expected, name), rtol=1e-6, atol=1e-8)
+    run("train", *train_arguments(folder, "tsv"), "--resume", path, "--max-iter", 2, "--out", tmp_path / "on")
+    on = Pipeline.load(tmp_path / "on")[-1]
+    assert on.log_likelihoods_[0] > pipe[-1].log_likelihoods_[-1]
+    assert on.log_likelihoods_[0] < pipe[-1].log_likelihoods_[-1] + 0.1
+    assert on.channel_ranks_ == (len(on.mean_),)
+
+
+def test_options_per_channel(files, tmp_path):
+    folder, *_ = files
+    data = [folder / "train.npy", "--labels", folder / "train.tsv", "--speaker", "speaker", "--out", tmp_path / "m"]
+    for option in ("--channel-prior", "--channel-share", "--channel-rank"):
+        assert f"{option} needs a --channel" in run("train", *data, option, 1, code=2).stderr
+        told = run("train", *data, "--channel", "language", option, 1, option, 1, code=2).stderr
+        assert f"give {option} once, or once for every --channel" in told
+        told = run("train", *data, "--channel", "language", "--auto", option, 1, code=2).stderr
+        assert f"{option}: chosen by --auto" in told
+        told = run("train", *data, "--channel", "language", "--resume", folder / "api.safetensors", option, 1, code=2)
+        assert f"{option}: taken from the resumed model" in told.stderr

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from designs import channels_of, draw, relative, world
-from jointplda import JointPLDA
+from jointplda import DataWarning, JointPLDA
 from jointplda.errors import InputError
 from jointplda.learn.reshaping import Reshaping, with_channel_priors
 from oracle import DenseModel
@@ -140,6 +140,15 @@ def test_a_prior_for_each_of_two_conditions():
     assert model.channel_ranks_ == (2, d)
     alone = JointPLDA(2, [0, 1], tol=1e-4, channel_prior=[5.0, 1.0]).fit(X, columns[0], channels=channels)
     assert alone.channel_ranks_ == (0, d)
+
+
+def test_channels_too_many_to_remember_are_said(monkeypatch, data):
+    X, s, c = data
+    monkeypatch.setattr("jointplda.learn.training.CHANNEL_UNKNOWNS", 29)
+    with pytest.warns(DataWarning, match="5 training channels with U of 6 columns.*channel_prior=0"):
+        model = JointPLDA(3, 2, tol=1e-3, channel_prior=1.0).fit(X, s, channels=c)
+    assert model.seen_ is None
+    assert JointPLDA(3, 2, tol=1e-3).fit(X, s, channels=c).seen_ is not None
 
 
 @pytest.mark.parametrize("prior", [-0.1, "strong", [0.5, 0.5], np.nan, np.inf, True])

@@ -12,16 +12,10 @@ if TYPE_CHECKING:
     from jointplda.commands.options import Talk
 
 HEADER = [
-    "noise prior",
-    "speaker prior",
-    "rank of U",
-    "share",
-    "prior of U",
-    "held-out minCllr",
-    "raw Cllr",
-    "time",
-    "",
-]
+    "noise prior", "speaker prior", "rank of U", "share", "prior of U", "held-out minCllr", "raw Cllr", "time", "",
+]  # fmt: skip
+PER_CHANNEL = {"channel_ranks": "channel_rank", "channel_shares": "channel_share", "channel_priors": "channel_prior"}
+"""Options that may be given once, or once for every --channel, and the settings they are."""
 
 
 def pipeline(steps: list[Any], **settings: Any) -> Any:
@@ -142,10 +136,14 @@ def check_unmixed(ctx: click.Context, automatic: bool | None) -> bool:
     """Whether settings are chosen automatically: unless some are given, or --no-auto is."""
     source = click.core.ParameterSource.DEFAULT
     own = [
-        name for name in ("speaker_rank", "channel_ranks", "noise_prior", "speaker_prior", "n_init")
+        name for name in ("speaker_rank", "noise_prior", "speaker_prior", "n_init", *PER_CHANNEL)
         if ctx.get_parameter_source(name) != source
     ]  # fmt: skip
     if automatic and own:
-        spelled = ", ".join("--" + name.replace("channel_ranks", "channel_rank").replace("_", "-") for name in own)
-        raise click.UsageError(f"{spelled}: chosen by --auto; leave out, or leave out --auto.")
+        raise click.UsageError(f"{', '.join(map(spelled, own))}: chosen by --auto; leave out, or leave out --auto.")
     return not own if automatic is None else automatic
+
+
+def spelled(option: str) -> str:
+    """An option as it is typed."""
+    return "--" + PER_CHANNEL.get(option, option).replace("_", "-")

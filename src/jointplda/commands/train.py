@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 KEPT = (
     "speaker_rank", "channel_ranks", "center", "length_norm", "pca", "lda", "noise", "noise_prior", "speaker_prior",
-    "n_init", "seed",
+    "channel_shares", "channel_priors", "n_init", "seed",
 )  # fmt: skip
 """Options that --resume takes from the model."""
 OVERHEAD_SECONDS = 2e-3  # of an iteration, whatever its work
@@ -62,7 +62,7 @@ def labelled_data(function: Any) -> Any:
 @click.option(
     "--auto/--no-auto", "automatic", default=None,
     help="Choose priors and ranks on held-out training speakers, and calibrate (the default, unless --speaker-rank, "
-    "--channel-rank, --noise-prior, --speaker-prior or --n-init is given).",
+    "another rank, prior or share, or --n-init is given).",
 )  # fmt: skip
 @click.option("--speaker-rank", type=click.IntRange(1), help="Columns of V; default: what the speakers support.")
 @click.option(
@@ -79,6 +79,15 @@ def labelled_data(function: Any) -> Any:
 )  # fmt: skip
 @click.option("--noise-prior", type=click.FloatRange(0), default=0.0, show_default=True, help="Shrinkage of D^-1.")
 @click.option("--speaker-prior", type=click.FloatRange(0), default=0.0, show_default=True, help="Shrinkage of V V'.")
+@click.option(
+    "--channel-prior", "channel_priors", type=click.FloatRange(0), multiple=True,
+    help="Shrinkage of U U': one number, or one per --channel; default: 0.",
+)  # fmt: skip
+@click.option(
+    "--channel-share", "channel_shares", type=click.FloatRange(0, 1), multiple=True,
+    help="How much of the variance between channels is left to them, the rest being the speaker's: one number, or one "
+    "per --channel; default: 1.",
+)  # fmt: skip
 @click.option("--n-init", type=click.IntRange(1), default=1, show_default=True, help="Starts to try.")
 @options.seed
 @click.option(
@@ -102,17 +111,17 @@ def command(ctx: click.Context, /, quiet: bool, verbose: bool, **given: Any) -> 
     """
     if given["out"] is None and not given["plan"]:
         raise click.UsageError("Missing option '--out' (or --plan, to see what would be done).")
-    if len(given["channel_ranks"]) > max(1, len(given["channels"])):
-        raise click.UsageError("give --channel-rank once, or once for every --channel.")
-    if given["channel_ranks"] and not given["channels"]:
-        raise click.UsageError("--channel-rank needs a --channel.")
+    for option in automatic.PER_CHANNEL:
+        if given[option] and not given["channels"]:
+            raise click.UsageError(f"{automatic.spelled(option)} needs a --channel.")
+        if len(given[option]) not in (0, 1, len(given["channels"])):
+            raise click.UsageError(f"give {automatic.spelled(option)} once, or once for every --channel.")
     if given["resume"]:
         fixed = [name for name in KEPT if ctx.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE]
         if fixed:
-            spelled = ", ".join(
-                "--" + name.replace("channel_ranks", "channel_rank").replace("_", "-") for name in fixed
+            raise click.UsageError(
+                f"{', '.join(map(automatic.spelled, fixed))}: taken from the resumed model; leave out."
             )
-            raise click.UsageError(f"{spelled}: taken from the resumed model; leave out.")
     chooses = automatic.check_unmixed(ctx, given["automatic"])
     given["automatic"] = chooses and not given["resume"]
     given["max_iter"] = given["max_iter"] or (25 if given["automatic"] else 100)
@@ -187,10 +196,10 @@ def _pipeline(steps: list[tuple[str, Any]], given: dict[str, Any]) -> Any:
         "random_state": given["seed"],
         **_limits(given),
     }
-    ranks = list(given["channel_ranks"])
-    model: Any = PLDA(**settings)
-    if given["channels"]:
-        model = JointPLDA(channel_rank=None if not ranks else ranks[0] if len(ranks) == 1 else ranks, **settings)
+    for option, setting in automatic.PER_CHANNEL.items():
+        if given[option]:
+            settings[setting] = given[option][0] if len(given[option]) == 1 else list(given[option])
+    model = JointPLDA(**settings) if given["channels"] else PLDA(**settings)
     return make_pipeline(*step_objects(steps), model)
 
 
@@ -292,6 +301,12 @@ def _with_priors(model: Any) -> str:
     return ", with the priors' own" if settings["noise_prior"] or settings["speaker_prior"] else ""
 
 
+def _found_ranks(model: Any) -> list[int]:
+    """Columns of U of each condition as EM found them: a prior fills up the rest."""
+    found = iter(model.reshaping_.ranks[1:])
+    return [next(found) if rank else 0 for rank in model.channel_ranks_]
+
+
 def _show_result(pipe: Any, given: dict[str, Any]) -> None:
     from jointplda.commands.output import print_facts, print_json
 
@@ -300,7 +315,7 @@ def _show_result(pipe: Any, given: dict[str, Any]) -> None:
         "model": str(given["out"]),
         "class": type(model).__name__,
         "speaker_rank": model.V_.shape[1],
-        "channel_ranks": list(model.channel_ranks_),
+        "channel_ranks": _found_ranks(model),
         "iterations": model.n_iter_,
         "converged": model.converged_,
         "log_likelihood_per_sample": float(model.log_likelihoods_[-1]) if model.n_iter_ else None,
@@ -313,7 +328,7 @@ def _show_result(pipe: Any, given: dict[str, Any]) -> None:
         return
     ranks = "".join(
         f", U of rank {rank} ({name})"
-        for name, rank in zip(model.training_["conditions"], model.channel_ranks_, strict=False)
+        for name, rank in zip(model.training_["conditions"], _found_ranks(model), strict=False)
     )
     end = "converged" if model.converged_ else "not converged"
     print_facts(f"{type(model).__name__} written to {given['out']}", [

@@ -30,9 +30,10 @@ def command(ctx: click.Context, /, quiet: bool, verbose: bool, **given: Any) -> 
     """Try settings of Joint PLDA on DATA and print what came of each.
 
     Speakers are held out in turn, fold by fold; the criterion is minCllr of their pairs, same- and cross-channel ones
-    counting alike. "share" is how much of the variance between channels is left to them. What "jointplda train" chooses
-    by default is what this shows. Without preprocessing options embeddings are centred, scaled to length one and,
-    where the data support it, reduced to 150 dimensions. Ctrl-C ends the search and takes the best so far.
+    counting alike. "share" is how much of the variance between channels is left to them, "prior of U" how strongly U
+    is shrunk. What "jointplda train" chooses by default is what this shows. Without preprocessing options embeddings
+    are centred, scaled to length one and, where the data support it, reduced to 150 dimensions. Ctrl-C ends the search
+    and takes the best so far.
     """
     for path in (given["plot"], given["out"]):
         options.check_new(path, given["force"])

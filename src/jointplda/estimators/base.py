@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from jointplda import model_file
@@ -16,7 +15,14 @@ from jointplda.calibration.affine import AffineCalibration
 from jointplda.data import embeddings
 from jointplda.data.labels import MISSING, conditions
 from jointplda.errors import InputError, InputTypeError, warn
-from jointplda.estimators.checks import canonical, check_parameter_shapes, finite, generator
+from jointplda.estimators.checks import (
+    canonical,
+    check_parameter_shapes,
+    finite,
+    generator,
+    warn_of_end,
+    warn_of_width,
+)
 from jointplda.estimators.scoring import Scores
 from jointplda.learn.crossing import cross
 from jointplda.learn.estep import solve
@@ -287,7 +293,7 @@ class Model(Scores, BaseEstimator):  # type: ignore[misc]
         self._set_result(result, statistics, kept, reshaping)
         warn_of_labels(used)
         warn_of_floor(result, used, settings.noise_floor)
-        self._warn(result)
+        warn_of_end(result, self.tol)
         return self
 
     def _warm(self, ranks: tuple[int, ...]) -> Parameters | None:
@@ -330,29 +336,13 @@ class Model(Scores, BaseEstimator):  # type: ignore[misc]
         self._set_trace(result.fit.log_likelihoods, result.fit.converged and not result.interrupted)
         active, kept = self.parameters_.active()
         self.seen_ = remember(statistics.with_conditions(kept), active)
+        if self.seen_ is None and any(reshaping.priors):
+            warn_of_width(sum(statistics.n_channels), len(V))
 
     def _set_trace(self, log_likelihoods: Sequence[float], converged: bool) -> None:
         self.log_likelihoods_ = np.array(log_likelihoods, dtype=np.float64)
         self.n_iter_ = len(log_likelihoods)
         self.converged_ = converged
-
-    def _warn(self, result: Result) -> None:
-        if result.interrupted:
-            warn(f"EM was interrupted after {self.n_iter_} iteration(s); the model so far is kept.", ConvergenceWarning)
-        elif result.fit.stuck:
-            warn(
-                f"EM stopped after {self.n_iter_} iteration(s): the next one would have lost likelihood to rounding. "
-                "Raise noise_floor, set noise_prior > 0, or reduce the dimension (PCA).",
-                ConvergenceWarning,
-            )
-        elif not result.fit.converged:
-            trace = (result.fit.start, *result.fit.log_likelihoods)
-            warn(
-                f"EM did not converge in {self.n_iter_} iterations: the last one still gained "
-                f"{trace[-1] - trace[-2]:.2g} nats per sample (tol={self.tol:g}). Raise max_iter or tol; "
-                "with warm_start=True another fit goes on from here.",
-                ConvergenceWarning,
-            )
 
     def _fit_samples(self, X: Any, y: Any, channels: Any) -> Self:
         with self._unchanged_by_errors():

@@ -1,10 +1,12 @@
-"""Settings and parameters as users give them: checked, each with one clear error."""
+"""Settings and parameters as users give them, checked, each with one clear error; and what to warn of after a fit."""
 
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
-from jointplda.errors import InputError
+from jointplda.errors import InputError, warn
+from jointplda.learn.fit import Result
 from jointplda.linalg import Array
 from jointplda.settings import check_number
 
@@ -65,3 +67,33 @@ def check_parameter_shapes(mean: Array, V: Array, U: Array, D: Array, channel_ra
             f"channel_ranks: expected ranks that add up to {U.shape[1]}, the columns of U, got {channel_ranks!r:.60}."
         )
     return tuple(int(rank) for rank in given)
+
+
+def warn_of_end(result: Result, tol: float) -> None:
+    """Say how EM ended, if not by converging."""
+    n_iter = len(result.fit.log_likelihoods)
+    if result.interrupted:
+        warn(f"EM was interrupted after {n_iter} iteration(s); the model so far is kept.", ConvergenceWarning)
+    elif result.fit.stuck:
+        warn(
+            f"EM stopped after {n_iter} iteration(s): the next one would have lost likelihood to rounding. "
+            "Raise noise_floor, set noise_prior > 0, or reduce the dimension (PCA).",
+            ConvergenceWarning,
+        )
+    elif not result.fit.converged:
+        trace = (result.fit.start, *result.fit.log_likelihoods)
+        warn(
+            f"EM did not converge in {n_iter} iterations: the last one still gained "
+            f"{trace[-1] - trace[-2]:.2g} nats per sample (tol={tol:g}). Raise max_iter or tol; "
+            "with warm_start=True another fit goes on from here.",
+            ConvergenceWarning,
+        )
+
+
+def warn_of_width(channels: int, columns: int) -> None:
+    """Say that the channels of training were too many to remember because a prior made U wide."""
+    warn(
+        f"{channels} training channels with U of {columns} columns, as channel_prior makes it, are too many to "
+        "remember: their labels are scored like those of new channels. channel_prior=0, or fewer dimensions (PCA), "
+        "may keep them."
+    )

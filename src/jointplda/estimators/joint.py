@@ -50,7 +50,7 @@ class JointPLDA(Model):
     channel_prior : float or sequence of float
         After EM, shrink U U' towards a scaled identity (one strength, or one per condition): 1 is one prior channel per
         channel of training. A handful of channels shows few of the directions in which others will differ. U then has
-        d columns, so that enrolment with many samples takes longer.
+        d columns.
     noise_floor : float
         The noise variance of any direction is at least this share of the total variance there.
     warm_start : bool

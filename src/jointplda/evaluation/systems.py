@@ -236,8 +236,10 @@ def _automatic(name: str, train: TrainingSet, test: TestSet, recipe: Recipe, rep
     pipe.fit(train.X, train.speakers, channels=_named(train))
     model = pipe[-1]
     ranks = ", ".join(
-        f"U of rank {rank} for {condition}" if rank else f"{condition} left out"
-        for condition, rank in zip(train.conditions, model.channel_ranks_, strict=True)
+        f"channel_prior {prior:g} and U of rank {rank} for {condition}" if rank else f"{condition} left out"
+        for condition, rank, prior in zip(
+            train.conditions, *(model.settings_.get(f"channel_{name}", ()) for name in ("rank", "prior")), strict=True
+        )
     )
     chosen = f"noise_prior {model.settings_['noise_prior']:g}, speaker_prior {model.settings_['speaker_prior']:g}"
     text = f"Settings chosen on training speakers: {model.n_features_in_} dimensions, {chosen}, {ranks}; calibrated"

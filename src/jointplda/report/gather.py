@@ -87,8 +87,11 @@ def training_of(model: Any) -> Training:
 
 def _attempt(tried: Any) -> Attempt:
     one = tried.candidate
-    ranks = "".join(f", U {rank}" for rank in one.channel_ranks)
-    name = f"noise {one.noise_prior:g}, speaker {one.speaker_prior:g}{ranks}"
+    channels = "".join(
+        f", U {prior:g} (rank {rank})" if rank else ", no U"
+        for rank, prior in zip(one.channel_ranks, one.channel_priors, strict=True)
+    )
+    name = f"noise {one.noise_prior:g}, speaker {one.speaker_prior:g}{channels}"
     return Attempt(name, tried.criterion, tried.error, tried.chosen)
 
 
