@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         systems = {**sets.same_shrinkage(pipe, data), "automatic, calibrated": scores}
         found = {name: sets.figures(one, data) for name, one in systems.items()}
         rows += [{"heard in": heard, "system": name, **values} for name, values in found.items()]
-        gains.append({"heard in": heard, **sets.avoided(found)})
+        gains.append({"heard in": heard, **sets.avoided(found["PLDA"], found["Joint PLDA"])})
     print("\nTest speakers, one sample in every channel; PLDA and Joint PLDA with the same shrinkage\n")
     sets.print_table(rows)
     print("By how much Joint PLDA is below PLDA, % of PLDA's figure\n")

@@ -85,9 +85,8 @@ def same_shrinkage(pipe: Pipeline, given: Experiment) -> dict[str, AnyArray]:
     return {name: model.score_trials(Z, Z, test.pairs) for name, model in (("PLDA", plain), ("Joint PLDA", joint))}
 
 
-def avoided(found: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-    """By how many percent Joint PLDA is below PLDA; negative where it is above."""
-    plain, joint = found["PLDA"], found["Joint PLDA"]
+def avoided(plain: Mapping[str, float], joint: Mapping[str, float]) -> dict[str, float]:
+    """By how many percent the figures of Joint PLDA are below those of PLDA; negative where they are above."""
     names = {EER: EER, HARD: HARD, MIN_CLLR: f"{MIN_CLLR} %"}
     return {to: 100 * (1 - joint[name] / plain[name]) if plain[name] else float("nan") for name, to in names.items()}
 
