@@ -10,8 +10,8 @@ after the other:
   only take differences between speakers for channels; the automatic pipeline tests first, and falls back on PLDA.
 
 PLDA and Joint PLDA are both automatic: shrinkage chosen on training speakers held out in turn, and calibrated. Joint
-PLDA, untested, has the shrinkage of the latter, but puts all that it finds between channels down to them, and its
-scores are raw. Figures are means over splits.
+PLDA, untested, has the latter's priors for speaker and noise and one of strength 1 for U, but puts all that it finds
+between channels down to them, and its scores are raw. Figures are means over splits.
 
     python examples/where_not_to_use.py FILE [--splits 3] [--seed 0]
 

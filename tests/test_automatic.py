@@ -163,6 +163,19 @@ def test_overconfidence_is_said_if_calibration_is_declined():
     assert_array_equal(raw.chosen().score_matrix(X, X), raw.score_matrix(X, X))
 
 
+def test_a_prior_for_u_that_is_given_is_not_chosen():
+    X, s, c = named_world()
+    for prior in (0.0, 0.5, [0.0]):
+        model = quietly(JointPLDACV(channel_prior=prior), X, s, c)
+        strength = float(np.ravel(prior)[0])
+        ranks = {one.candidate.channel_ranks for one in model.tried_}
+        assert {one.candidate.channel_priors for one in model.tried_ if one.candidate.channel_ranks != (0,)} == {
+            (strength,)
+        }
+        assert len(ranks) > 1
+        assert strength or model.U_.shape[1] == model.settings_["channel_rank"][0]
+
+
 def two_conditions(seed=5):
     """30 speakers in both of two conditions of 4 levels; only the first matters."""
     rng = np.random.default_rng(seed)

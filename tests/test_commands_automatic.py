@@ -192,7 +192,35 @@ def test_options_per_channel(files, tmp_path):
         assert f"{option} needs a --channel" in run("train", *data, option, 1, code=2).stderr
         told = run("train", *data, "--channel", "language", option, 1, option, 1, code=2).stderr
         assert f"give {option} once, or once for every --channel" in told
-        told = run("train", *data, "--channel", "language", "--auto", option, 1, code=2).stderr
-        assert f"{option}: chosen by --auto" in told
+        if option != "--channel-prior":
+            told = run("train", *data, "--channel", "language", "--auto", option, 1, code=2).stderr
+            assert f"{option}: chosen by --auto" in told
         told = run("train", *data, "--channel", "language", "--resume", folder / "api.safetensors", option, 1, code=2)
         assert f"{option}: taken from the resumed model" in told.stderr
+
+
+def test_a_prior_for_u_beside_what_is_chosen(files, tmp_path):
+    folder, *_ = files
+    run("train", *train_arguments(folder, "tsv"), "--channel-prior", 0, "--out", tmp_path / "m")
+    model = Pipeline.load(tmp_path / "m")[-1]
+    assert model.calibration_ is not None
+    assert model.settings_["channel_prior"] == [0.0]
+    assert model.channel_ranks_ == tuple(model.settings_["channel_rank"])
+    info = json.loads(run("info", tmp_path / "m", "--json").stdout)
+    assert info["channel ranks"] == {"language": model.settings_["channel_rank"][0]}
+
+
+def test_conditions_are_resumed_by_their_names(files, tmp_path):
+    folder, train, *_ = files
+    (tmp_path / "utt2room").write_text("".join(f"{i} room{k % 3}\n" for k, i in enumerate(train.ids)))
+    data = [folder / "train.npy", "--labels", folder / "train.tsv", "--speaker", "speaker"]
+    both = ["--channel", "language", "--channel", tmp_path / "utt2room"]
+    run("train", *data, *both, "--channel-rank", 2, "--channel-rank", 1, "--channel-prior", 0.1, "--channel-prior", 3,
+        "--max-iter", 5, "--out", tmp_path / "m")  # fmt: skip
+    found = []
+    for order in (both, [*both[2:], *both[:2]]):
+        run("train", *data, *order, "--resume", tmp_path / "m", "--max-iter", 2, "--out", tmp_path / "on", "--force")
+        found.append(Pipeline.load(tmp_path / "on")[-1])
+    assert_array_equal(found[0].log_likelihoods_, found[1].log_likelihoods_)
+    assert_array_equal(found[0].U_, found[1].U_)
+    assert found[1].training_["conditions"] == ["language", "room"]

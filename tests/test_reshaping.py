@@ -1,11 +1,14 @@
 """U shrunk after EM, and what EM found taken back from the model."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
 from designs import channels_of, draw, relative, world
-from jointplda import DataWarning, JointPLDA
+from jointplda import DataWarning, JointPLDA, JointPLDACV
+from jointplda.data.labels import Columns
 from jointplda.errors import InputError
 from jointplda.learn.reshaping import Reshaping, with_channel_priors
 from oracle import DenseModel
@@ -145,14 +148,58 @@ def test_a_prior_for_each_of_two_conditions():
 def test_channels_too_many_to_remember_are_said(monkeypatch, data):
     X, s, c = data
     monkeypatch.setattr("jointplda.learn.training.CHANNEL_UNKNOWNS", 29)
-    with pytest.warns(DataWarning, match="5 training channels with U of 6 columns.*channel_prior=0"):
+    with pytest.warns(DataWarning, match="5 training channels with U of 6 columns.*predict.*channel_prior=0"):
         model = JointPLDA(3, 2, tol=1e-3, channel_prior=1.0).fit(X, s, channels=c)
     assert model.seen_ is None
     assert JointPLDA(3, 2, tol=1e-3).fit(X, s, channels=c).seen_ is not None
 
 
-@pytest.mark.parametrize("prior", [-0.1, "strong", [0.5, 0.5], np.nan, np.inf, True])
+def test_nothing_is_said_of_channels_that_would_be_too_many_anyway(monkeypatch, data):
+    X, s, c = data
+    for name, limit in (("CHANNEL_UNKNOWNS", 9), ("SPEAKER_NUMBERS", 50)):
+        with monkeypatch.context() as patch, warnings.catch_warnings():
+            patch.setattr(f"jointplda.learn.training.{name}", limit)
+            warnings.simplefilter("error", DataWarning)
+            assert JointPLDA(3, 2, tol=1e-3, channel_prior=1.0).fit(X, s, channels=c).seen_ is None
+
+
+def test_conditions_in_another_order_are_not_gone_on_from():
+    X, columns, _ = draw("two conditions", seed=2)
+    names = ("language", "room")
+    both = Columns(names, tuple(np.array(column, dtype=object) for column in columns[1:]))
+    model = JointPLDA(2, [2, 1], tol=1e-5, channel_prior=[0.1, 3.0], warm_start=True).fit(X, columns[0], channels=both)
+    end = model.log_likelihoods_[-1]
+    assert model.fit(X, columns[0], channels=both).log_likelihoods_[0] == pytest.approx(end, abs=1e-3)
+    turned = model.set_params(channel_rank=[1, 2], channel_prior=[3.0, 0.1]).fit(
+        X, columns[0], channels=both.ordered(names[::-1])
+    )
+    assert turned.log_likelihoods_[-1] == pytest.approx(end, abs=1e-3)
+    same = JointPLDA(2, [1, 2], tol=1e-5).fit(X, columns[0], channels=both.ordered(names[::-1]))
+    assert np.array_equal(turned.log_likelihoods_, same.log_likelihoods_)
+
+
+def test_plans_leave_out_what_has_no_share(data):
+    X, s, c = data
+    assert JointPLDA(3, 2, channel_share=0.0).plan(X, s, c).ranks == (3,)
+    assert JointPLDA(3, 2, channel_share=0.5, channel_prior=1.0).plan(X, s, c).ranks == (3, 2)
+    with pytest.raises(InputError, match="channel_prior"):
+        JointPLDA(3, 2, channel_prior=np.nan).plan(X, s, c)
+
+
+def test_numbers_of_any_kind_are_stored(data, tmp_path):
+    X, s, c = data
+    given = {"channel_rank": [np.int64(2)], "channel_prior": [np.float32(0.5)], "channel_share": np.array([0.5])}
+    model = JointPLDA(3, tol=1e-3, **given).fit(X, s, channels=c)
+    model.save(tmp_path / "m.safetensors")
+    found = JointPLDA.load(tmp_path / "m.safetensors")
+    assert (found.channel_rank, found.channel_prior, found.channel_share) == ([2], [0.5], [0.5])
+    assert found.reshaping_ == model.reshaping_ == Reshaping((3, 2), (0.5,), (0.5,))
+
+
+@pytest.mark.parametrize("prior", [-0.1, "strong", [0.5, 0.5], [[1], [1, 2]], [[0.5]], np.nan, np.inf, True])
 def test_priors_out_of_range(data, prior):
     X, s, c = data
     with pytest.raises(InputError, match="channel_prior"):
         JointPLDA(2, 2, channel_prior=prior).fit(X, s, channels=c)
+    with pytest.raises(InputError, match="channel_prior"):
+        JointPLDACV(channel_prior=prior).fit(X, s, channels=c)

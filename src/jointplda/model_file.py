@@ -177,7 +177,7 @@ def _plain(value: Any) -> Any:
         return value.tolist()
     if is_dataclass(value) and not isinstance(value, type):
         return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
-    if isinstance(value, tuple):
+    if isinstance(value, tuple | list):
         return [_plain(part) for part in value]
     if callable(value):
         return None

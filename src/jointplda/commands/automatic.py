@@ -133,10 +133,10 @@ def as_dict(model: Any) -> dict[str, Any]:
 
 
 def check_unmixed(ctx: click.Context, automatic: bool | None) -> bool:
-    """Whether settings are chosen automatically: unless some are given, or --no-auto is."""
+    """Whether settings are chosen automatically: unless --no-auto, or some that are always chosen are given."""
     source = click.core.ParameterSource.DEFAULT
     own = [
-        name for name in ("speaker_rank", "noise_prior", "speaker_prior", "n_init", *PER_CHANNEL)
+        name for name in ("speaker_rank", "noise_prior", "speaker_prior", "n_init", "channel_ranks", "channel_shares")
         if ctx.get_parameter_source(name) != source
     ]  # fmt: skip
     if automatic and own:

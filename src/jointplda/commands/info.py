@@ -37,12 +37,13 @@ def _model(path: Path) -> dict[str, Any]:
     pipe = Pipeline.load(path)
     model = pipe[-1]
     training = getattr(model, "training_", {})
+    speaker, *channels = found_ranks(model)
     result: dict[str, Any] = {
         "holds": type(model).__name__,
         "preprocessing": [_step(step) for _, step in pipe.steps[:-1]],
         "dimensions": len(model.mean_),
-        "speaker rank": model.V_.shape[1],
-        "channel ranks": dict(zip(_conditions(model), model.channel_ranks_, strict=True)),
+        "speaker rank": speaker,
+        "channel ranks": dict(zip(_conditions(model), channels, strict=True)),
         "training": training,
         "iterations": model.n_iter_,
         "converged": model.converged_,
@@ -67,6 +68,15 @@ def _model(path: Path) -> dict[str, Any]:
         pairs = zip(names, model.seen_.channels, strict=True)
         result["channels"] = {name: [str(label) for label in labels] for name, labels in pairs}
     return result
+
+
+def found_ranks(model: Any) -> list[int]:
+    """Ranks of V and of U of every condition as EM found them; shares and priors fill V and U up after it."""
+    if model.reshaping_ is None:
+        return [model.V_.shape[1], *model.channel_ranks_]
+    speaker, *channels = model.reshaping_.ranks
+    found = iter(channels)
+    return [speaker, *(next(found) if rank else 0 for rank in model.channel_ranks_)]
 
 
 def _conditions(model: Any) -> list[str]:

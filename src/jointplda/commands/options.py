@@ -63,6 +63,9 @@ def talking(quiet: bool, verbose: bool) -> Iterator[Talk]:
 SPOKEN = {
     r"\bn_components\b": "the number of dimensions (--pca, --lda)",
     r"\bwarm_start=True another fit goes on\b": "--resume another run goes on",
+    r"\bchannel_(prior|share) ?= ?": r"--channel-\1 ",
+    r"\bchannel_(prior|share)\b": r"--channel-\1",
+    r"\bpredict and channel_posterior have nothing to go by\b": "the speakers and channels of training are not kept",
     r"\b(speaker|noise)_prior ?([=>]) ?": r"--\1-prior \2 ",
     r"\b(speaker|noise)_prior\b": r"--\1-prior",
     r"\b(speaker|channel)_rank ?= ?": r"--\1-rank ",

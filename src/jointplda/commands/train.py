@@ -61,8 +61,8 @@ def labelled_data(function: Any) -> Any:
 @labelled_data
 @click.option(
     "--auto/--no-auto", "automatic", default=None,
-    help="Choose priors and ranks on held-out training speakers, and calibrate (the default, unless --speaker-rank, "
-    "another rank, prior or share, or --n-init is given).",
+    help="Choose priors and ranks on held-out training speakers, and calibrate (the default, unless a rank, "
+    "--noise-prior, --speaker-prior, --channel-share or --n-init is given).",
 )  # fmt: skip
 @click.option("--speaker-rank", type=click.IntRange(1), help="Columns of V; default: what the speakers support.")
 @click.option(
@@ -77,11 +77,13 @@ def labelled_data(function: Any) -> Any:
     "--tol", type=click.FloatRange(0),
     help="Stop when an iteration gains less, in nats per sample; default: 1e-6, or 1e-3 with --auto.",
 )  # fmt: skip
-@click.option("--noise-prior", type=click.FloatRange(0), default=0.0, show_default=True, help="Shrinkage of D^-1.")
-@click.option("--speaker-prior", type=click.FloatRange(0), default=0.0, show_default=True, help="Shrinkage of V V'.")
+@click.option("--noise-prior", type=click.FloatRange(0, 1e9), default=0.0, show_default=True, help="Shrinkage of D^-1.")
 @click.option(
-    "--channel-prior", "channel_priors", type=click.FloatRange(0), multiple=True,
-    help="Shrinkage of U U': one number, or one per --channel; default: 0.",
+    "--speaker-prior", type=click.FloatRange(0, 1e9), default=0.0, show_default=True, help="Shrinkage of V V'."
+)
+@click.option(
+    "--channel-prior", "channel_priors", type=click.FloatRange(0, 1e9), multiple=True,
+    help="Shrinkage of U U': one number, or one per --channel; default: chosen, or 0 with --no-auto.",
 )  # fmt: skip
 @click.option(
     "--channel-share", "channel_shares", type=click.FloatRange(0, 1), multiple=True,
@@ -151,6 +153,7 @@ def _train(steps: list[tuple[str, Any]], given: dict[str, Any], talk: Talk) -> N
     X, speakers, conditions = load_labelled(given, talk)
     if given["automatic"]:
         settings: dict[str, Any] = {"noise": given["noise"], "random_state": given["seed"], **_limits(given)}
+        settings |= _per_channel(given)
         pipe = automatic.pipeline(step_objects(steps), **settings)
         if given["plan"]:
             _show_plan(pipe, X, speakers, conditions, given)
@@ -160,6 +163,8 @@ def _train(steps: list[tuple[str, Any]], given: dict[str, Any], talk: Talk) -> N
         _show_result(pipe, given)
         return
     pipe = _resumed(given) if given["resume"] else _pipeline(steps, given)
+    if given["resume"] and conditions is not None and hasattr(pipe[-1], "training_"):
+        conditions = conditions.ordered(tuple(pipe[-1].training_["conditions"]))
     if given["plan"]:
         _show_plan(pipe, X, speakers, conditions, given)
         return
@@ -196,11 +201,17 @@ def _pipeline(steps: list[tuple[str, Any]], given: dict[str, Any]) -> Any:
         "random_state": given["seed"],
         **_limits(given),
     }
-    for option, setting in automatic.PER_CHANNEL.items():
-        if given[option]:
-            settings[setting] = given[option][0] if len(given[option]) == 1 else list(given[option])
-    model = JointPLDA(**settings) if given["channels"] else PLDA(**settings)
+    model = JointPLDA(**settings, **_per_channel(given)) if given["channels"] else PLDA(**settings)
     return make_pipeline(*step_objects(steps), model)
+
+
+def _per_channel(given: dict[str, Any]) -> dict[str, Any]:
+    """Settings given once, or once for every --channel."""
+    return {
+        setting: given[option][0] if len(given[option]) == 1 else list(given[option])
+        for option, setting in automatic.PER_CHANNEL.items()
+        if given[option]
+    }
 
 
 def _limits(given: dict[str, Any]) -> dict[str, Any]:
@@ -301,21 +312,17 @@ def _with_priors(model: Any) -> str:
     return ", with the priors' own" if settings["noise_prior"] or settings["speaker_prior"] else ""
 
 
-def _found_ranks(model: Any) -> list[int]:
-    """Columns of U of each condition as EM found them: a prior fills up the rest."""
-    found = iter(model.reshaping_.ranks[1:])
-    return [next(found) if rank else 0 for rank in model.channel_ranks_]
-
-
 def _show_result(pipe: Any, given: dict[str, Any]) -> None:
+    from jointplda.commands.info import found_ranks
     from jointplda.commands.output import print_facts, print_json
 
     model = pipe[-1]
+    found_speaker, *found_channels = found_ranks(model)
     result = {
         "model": str(given["out"]),
         "class": type(model).__name__,
-        "speaker_rank": model.V_.shape[1],
-        "channel_ranks": _found_ranks(model),
+        "speaker_rank": found_speaker,
+        "channel_ranks": found_channels,
         "iterations": model.n_iter_,
         "converged": model.converged_,
         "log_likelihood_per_sample": float(model.log_likelihoods_[-1]) if model.n_iter_ else None,
@@ -328,11 +335,11 @@ def _show_result(pipe: Any, given: dict[str, Any]) -> None:
         return
     ranks = "".join(
         f", U of rank {rank} ({name})"
-        for name, rank in zip(model.training_["conditions"], _found_ranks(model), strict=False)
+        for name, rank in zip(model.training_["conditions"], found_channels, strict=False)
     )
     end = "converged" if model.converged_ else "not converged"
     print_facts(f"{type(model).__name__} written to {given['out']}", [
-        ("ranks", f"V of rank {model.V_.shape[1]}{ranks}"),
+        ("ranks", f"V of rank {found_speaker}{ranks}"),
         ("EM", f"{model.n_iter_} iterations, {end}"),
         ("log-likelihood", f"{result['log_likelihood_per_sample']:.6g} nats per sample{_with_priors(model)}"),
         *(automatic.facts(model) if given["automatic"] else [

@@ -32,7 +32,7 @@ from jointplda.learn.plan import Plan, make_plan
 from jointplda.learn.posterior import Posterior, posterior
 from jointplda.learn.reshaping import Reshaping
 from jointplda.learn.statistics import Statistics, encode_all
-from jointplda.learn.training import remember
+from jointplda.learn.training import can_be_remembered, remember
 from jointplda.linalg import Array, cholesky, inverse, symmetric
 from jointplda.settings import check_choice, check_number
 
@@ -283,26 +283,31 @@ class Model(Scores, BaseEstimator):  # type: ignore[misc]
 
     def _run(self, statistics: Statistics, ranks: tuple[int, ...], settings: Settings) -> Self:
         """EM on statistics whose conditions have ``ranks[1:]``; conditions of rank 0 are left out."""
-        shares, priors = self._shares(len(ranks) - 1), self._channel_priors(len(ranks) - 1)
-        ranks = (ranks[0], *(rank if share else 0 for rank, share in zip(ranks[1:], shares, strict=True)))
-        kept = [k for k, rank in enumerate(ranks[1:]) if rank]
+        kept, reshaping = self._kept_conditions(ranks)
         used = statistics.with_conditions(kept)
-        active = tuple(rank for rank in ranks if rank)
-        reshaping = Reshaping(active, tuple(shares[k] for k in kept), tuple(priors[k] for k in kept))
-        result = fit(Problem.of(used, active), settings, generator(self.random_state), self._warm(ranks))
+        warm = self._warm(statistics.conditions, kept, reshaping.ranks)
+        result = fit(Problem.of(used, reshaping.ranks), settings, generator(self.random_state), warm)
         self._set_result(result, statistics, kept, reshaping)
         warn_of_labels(used)
         warn_of_floor(result, used, settings.noise_floor)
         warn_of_end(result, self.tol)
         return self
 
-    def _warm(self, ranks: tuple[int, ...]) -> Parameters | None:
-        """The parameters to go on from, where ``warm_start`` asks for it and they have the same shape."""
+    def _kept_conditions(self, ranks: tuple[int, ...]) -> tuple[list[int], Reshaping]:
+        """Conditions that have a rank and a share, and what is done to their loadings after EM."""
+        shares, priors = self._shares(len(ranks) - 1), self._channel_priors(len(ranks) - 1)
+        kept = [k for k, (rank, share) in enumerate(zip(ranks[1:], shares, strict=True)) if rank and share]
+        active = (ranks[0], *(ranks[1 + k] for k in kept))
+        return kept, Reshaping(active, tuple(shares[k] for k in kept), tuple(priors[k] for k in kept))
+
+    def _warm(self, names: tuple[str, ...], kept: list[int], ranks: tuple[int, ...]) -> Parameters | None:
+        """The parameters to go on from, where ``warm_start`` asks for it and they are of the same conditions."""
         if not (self.warm_start and hasattr(self, "D_")):
             return None
-        old, kept = self.parameters_.active()
+        old, before = self.parameters_.active()
         old = old if self.reshaping_ is None else self.reshaping_.undo(old)
-        same = kept == [k for k, rank in enumerate(ranks[1:]) if rank] and old.ranks == tuple(r for r in ranks if r)
+        known = tuple(getattr(self, "training_", {}).get("conditions", names))
+        same = known == names and before == kept and old.ranks == ranks
         return old if same and len(old.mean) == self.n_features_in_ else None
 
     def _shares(self, conditions: int) -> tuple[float, ...]:
@@ -334,10 +339,10 @@ class Model(Scores, BaseEstimator):  # type: ignore[misc]
         self.interrupted_ = result.interrupted
         self.calibration_ = None
         self._set_trace(result.fit.log_likelihoods, result.fit.converged and not result.interrupted)
-        active, kept = self.parameters_.active()
-        self.seen_ = remember(statistics.with_conditions(kept), active)
-        if self.seen_ is None and any(reshaping.priors):
-            warn_of_width(sum(statistics.n_channels), len(V))
+        used = statistics.with_conditions(kept)
+        self.seen_ = remember(used, self.parameters_.active()[0])
+        if self.seen_ is None and can_be_remembered(used, reshaping.ranks):
+            warn_of_width(sum(used.n_channels), len(V))
 
     def _set_trace(self, log_likelihoods: Sequence[float], converged: bool) -> None:
         self.log_likelihoods_ = np.array(log_likelihoods, dtype=np.float64)
@@ -358,8 +363,8 @@ class Model(Scores, BaseEstimator):  # type: ignore[misc]
         """What ``fit`` would do with these samples: levels, eliminated factor, memory and work; nothing is fitted."""
         matrix = validate_data(clone(self), X, ensure_all_finite=False)
         statistics, ranks = self._prepared(Statistics.from_samples(matrix, y, channels))
-        used = statistics.with_conditions([k for k, rank in enumerate(ranks[1:]) if rank])
-        return make_plan(used, tuple(rank for rank in ranks if rank))
+        kept, reshaping = self._kept_conditions(ranks)
+        return make_plan(statistics.with_conditions(kept), reshaping.ranks)
 
     def _fit(self, statistics: Statistics) -> Self:
         settings = self._settings(self._diagonal())

@@ -42,11 +42,15 @@ def finite(values: Any, name: str) -> Array:
 
 def per_condition(name: str, given: Any, conditions: int, least: float, most: float) -> tuple[float, ...]:
     """A setting given as one number for all conditions, or as one for each."""
-    values = np.ravel(np.asarray(given, dtype=object)).tolist()
-    values = values * conditions if np.ndim(given) == 0 else values
-    if len(values) != conditions:
-        raise InputError(f"{name}: expected one number or {conditions}, one per condition, got {given!r:.60}.")
-    return tuple(check_number(name, value, least, most) for value in values)
+    values = np.asarray(given, dtype=object)
+    if values.ndim == 0:
+        return (check_number(name, values.item(), least, most),) * conditions
+    if values.ndim > 1 or len(values) != conditions:
+        raise InputError(
+            f"{name}: expected one number, or a list with one for each condition (there are {conditions}), "
+            f"got {given!r:.60}."
+        )
+    return tuple(check_number(name, value, least, most) for value in values.tolist())
 
 
 def check_parameter_shapes(mean: Array, V: Array, U: Array, D: Array, channel_ranks: Any) -> tuple[int, ...]:
@@ -94,6 +98,6 @@ def warn_of_width(channels: int, columns: int) -> None:
     """Say that the channels of training were too many to remember because a prior made U wide."""
     warn(
         f"{channels} training channels with U of {columns} columns, as channel_prior makes it, are too many to "
-        "remember: their labels are scored like those of new channels. channel_prior=0, or fewer dimensions (PCA), "
-        "may keep them."
+        "remember: their labels are scored like those of new channels, and predict and channel_posterior have nothing "
+        "to go by. If you need these, set channel_prior=0, or use fewer dimensions (PCA)."
     )

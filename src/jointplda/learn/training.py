@@ -54,6 +54,18 @@ class Training:
     observed: Array
 
 
+def can_be_remembered(statistics: Statistics, ranks: tuple[int, ...]) -> bool:
+    """Whether the posterior of training is small enough to keep: at most 3000 numbers of channels.
+
+    Parameters
+    ----------
+    ranks
+        Columns of V and of every U.
+    """
+    unknowns = sum(len(labels) * rank for labels, rank in zip(statistics.labels[1:], ranks[1:], strict=True))
+    return unknowns <= CHANNEL_UNKNOWNS and statistics.n_speakers * ranks[0] <= SPEAKER_NUMBERS
+
+
 def remember(statistics: Statistics, parameters: Parameters) -> Training | None:
     """Posterior of everything seen in training, unless it is too large to keep.
 
@@ -62,9 +74,7 @@ def remember(statistics: Statistics, parameters: Parameters) -> Training | None:
     statistics, parameters
         With the same conditions, all of rank 1 or more.
     """
-    shared = [k for k in range(1, len(parameters.ranks)) if statistics.labels[k]]
-    unknowns = sum(len(statistics.labels[k]) * parameters.ranks[k] for k in shared)
-    if unknowns > CHANNEL_UNKNOWNS or statistics.n_speakers * parameters.ranks[0] > SPEAKER_NUMBERS:
+    if not can_be_remembered(statistics, parameters.ranks):
         return None
     crossing = cross(statistics, parameters.ranks, outer=0, keep_rows=True)
     solution = solve(crossing, parameters)

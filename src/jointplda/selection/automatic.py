@@ -2,7 +2,7 @@
 
 import logging
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from jointplda.calibration.affine import AffineCalibration, fit_affine
 from jointplda.errors import DataWarning, FileError, InputError, warn
 from jointplda.estimators.base import Model
-from jointplda.estimators.checks import generator
+from jointplda.estimators.checks import generator, per_condition
 from jointplda.estimators.joint import JointPLDA
 from jointplda.learn.design import ChannelTest
 from jointplda.learn.statistics import Statistics
@@ -72,7 +72,7 @@ class JointPLDACV(Model):
 
     Speakers are divided into folds. Every candidate is fitted to the speakers of the other folds and scores the pairs
     of those held out; the best minCllr wins, with same- and cross-channel trials counting alike. Tried are strengths of
-    the two priors and ranks of U, 0 (plain PLDA) among them. The scores of the held-out speakers then fit an affine
+    the priors and ranks of U, 0 (plain PLDA) among them. The scores of the held-out speakers then fit an affine
     calibration, which the model carries and applies.
 
     Where speakers were heard in one channel each, no trial can show what another channel does to a speaker. Then a
@@ -87,6 +87,8 @@ class JointPLDACV(Model):
     max_iter, tol, noise, noise_floor
         Of every fit, as in ``JointPLDA``. EM is stopped early on purpose: with few speakers its last small gains cost
         accuracy.
+    channel_prior : float or sequence of float, optional
+        As in ``JointPLDA``; default: chosen too. 0 keeps U narrow, so that more channels of training can be remembered.
     calibrate : bool
         Whether to fit a calibration.
     callback : callable, optional
@@ -140,6 +142,7 @@ class JointPLDACV(Model):
         tol: float = 1e-3,
         noise: str = "full",
         noise_floor: float = 1e-6,
+        channel_prior: float | Sequence[float] | None = None,
         calibrate: bool = True,
         callback: Callable[[Tried, int], object] | None = None,
         random_state: Any = None,
@@ -149,6 +152,7 @@ class JointPLDACV(Model):
         self.tol = tol
         self.noise = noise
         self.noise_floor = noise_floor
+        self.channel_prior = channel_prior
         self.calibrate = calibrate
         self.callback = callback
         self.random_state = random_state
@@ -180,7 +184,9 @@ class JointPLDACV(Model):
             design = design_of(folds.statistics, rng)
             plain = self._plain()
             settings = plain._settings(plain._diagonal())
-            search = Search(folds, design, settings, rng, self.callback)
+            given, number = self.channel_prior, len(folds.statistics.conditions)
+            priors = None if given is None else per_condition("channel_prior", given, number, 0.0, 1e9)
+            search = Search(folds, design, settings, rng, self.callback, priors)
             with one_thread() if matrix.shape[1] <= ONE_THREAD else nullcontext():
                 best = search.run()
             self.design_, self.tried_ = design, tuple(search.tried.values())
@@ -304,9 +310,12 @@ def _cost_of_doubt(trials: CalibrationTrials, doubt: float) -> float:
 
 def _tried(stored: dict[str, Any]) -> Tried:
     candidate = stored["candidate"]
-    channels = (tuple(candidate[f"channel_{name}"]) for name in ("ranks", "shares", "priors"))
+    ranks, shares = tuple(candidate["channel_ranks"]), tuple(candidate["channel_shares"])
+    priors = tuple(
+        candidate.get("channel_priors", (0.0,) * len(ranks))
+    )  # missing in files written before there were any
     return Tried(
-        Candidate(candidate["noise_prior"], candidate["speaker_prior"], *channels),
+        Candidate(candidate["noise_prior"], candidate["speaker_prior"], ranks, shares, priors),
         tuple(stored["min_cllrs"]),
         tuple(stored["cllrs"]),
         stored["seconds"],

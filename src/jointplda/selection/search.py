@@ -137,7 +137,10 @@ Fitted = tuple[Key, float, float]
 
 
 class Search:
-    """Tries candidates on folds of speakers, and remembers what came of it."""
+    """Tries candidates on folds of speakers, and remembers what came of it.
+
+    ``channel_priors`` are strengths of the priors of U that are not to be chosen.
+    """
 
     def __init__(
         self,
@@ -146,8 +149,10 @@ class Search:
         settings: Settings,
         rng: np.random.Generator,
         callback: Progress | None = None,
+        channel_priors: tuple[float, ...] | None = None,
     ) -> None:
         self.folds, self.design, self.settings, self.callback = folds, design, settings, callback
+        self.channel_priors = channel_priors
         self.tried: dict[Candidate, Tried] = {}
         self.scores: dict[Candidate, list[Array]] = {}
         self.problems: dict[Key, Problem] = {}
@@ -199,7 +204,8 @@ class Search:
         """
         ranks, shares = self._ranks(), self.design.shares()
         ranks = tuple(rank if share else 0 for rank, share in zip(ranks, shares, strict=True))
-        priors = tuple(CHANNEL_PRIOR if rank else 0.0 for rank in ranks)
+        given = self.channel_priors or (CHANNEL_PRIOR,) * len(ranks)
+        priors = tuple(prior if rank else 0.0 for rank, prior in zip(ranks, given, strict=True))
         if self.design.confounded:
             found = [self.attempt(Candidate(s, s, ranks, shares, priors)) for s in CONFOUNDED]
             return _strongest(found)
@@ -213,7 +219,9 @@ class Search:
 
     def _refined(self, best: Tried) -> Tried:
         """Fewer columns of U, or none, and other strengths for one of the priors: taken if clearly better."""
-        for change in (*_changed_ranks(best.candidate), *_changed_priors(best.candidate)):
+        found = best.candidate
+        widths = _changed_channel_priors(found) if self.channel_priors is None else ()
+        for change in (*_changed_ranks(found), *widths, *_changed_priors(found)):
             one = self.attempt(change)
             if one.criterion < best.criterion and _worse(best, one):
                 best = one
@@ -329,16 +337,20 @@ def _changed_ranks(candidate: Candidate) -> Sequence[Candidate]:
 
 
 def _changed_priors(candidate: Candidate) -> Sequence[Candidate]:
-    """One prior stronger or weaker by half an order of magnitude."""
+    """One of the priors of noise and speaker stronger or weaker by half an order of magnitude."""
     return [
-        *(
-            replace(candidate, channel_priors=_with(candidate.channel_priors, k, s))
-            for k, strength in enumerate(candidate.channel_priors)
-            if strength
-            for s in _neighbours(strength)
-        ),
         *(replace(candidate, noise_prior=s) for s in _neighbours(candidate.noise_prior)),
         *(replace(candidate, speaker_prior=s) for s in _neighbours(candidate.speaker_prior)),
+    ]
+
+
+def _changed_channel_priors(candidate: Candidate) -> Sequence[Candidate]:
+    """The prior of one U stronger or weaker by half an order of magnitude."""
+    return [
+        replace(candidate, channel_priors=_with(candidate.channel_priors, k, s))
+        for k, strength in enumerate(candidate.channel_priors)
+        if strength
+        for s in _neighbours(strength)
     ]
 
 
