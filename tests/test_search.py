@@ -9,8 +9,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 import definitions
 from automatic_worlds import ALONE, NO_EFFECT, small_world
 from jointplda import JointPLDA
+from jointplda.selection.candidates import LADDER, Candidate, Tried
 from jointplda.selection.folds import make_folds
-from jointplda.selection.search import CONFOUNDED, FIRST, LADDER, Candidate, Design, Search, Tried, design_of
+from jointplda.selection.search import CONFOUNDED, FIRST, Design, Search, design_of
 from jointplda.selection.trials import all_pairs, cell_weights
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from jointplda.score.enrolment import Enrolment
     from jointplda.score.pairs import Side
     from jointplda.selection.automatic import JointPLDACV
-    from jointplda.selection.search import Tried
+    from jointplda.selection.candidates import Tried
 
 __version__ = version("jointplda")
 
@@ -43,7 +43,7 @@ _HOME = {
     "Side": "score.pairs",
     "Statistics": "learn.statistics",
     "TooLargeError": "errors",
-    "Tried": "selection.search",
+    "Tried": "selection.candidates",
     "automatic_pipeline": "pipeline",
     "make_pipeline": "pipeline",
 }

@@ -21,8 +21,9 @@ from jointplda.learn.statistics import Statistics
 from jointplda.linalg import one_thread
 from jointplda.metrics import cllr, min_cllr
 from jointplda.model_file import StoredModel
+from jointplda.selection.candidates import Candidate, Tried
 from jointplda.selection.folds import make_folds
-from jointplda.selection.search import FEW, CalibrationTrials, Candidate, Design, Search, Tried, design_of
+from jointplda.selection.search import FEW, CalibrationTrials, Design, Search, design_of
 from jointplda.settings import check_number
 
 logger = logging.getLogger("jointplda")

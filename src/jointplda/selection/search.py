@@ -1,9 +1,9 @@
 """The search for settings: candidates tried on held-out speakers, and the rules by which one is chosen."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,10 +15,19 @@ from jointplda.learn.statistics import Statistics
 from jointplda.linalg import Array, BoolArray, IntArray
 from jointplda.metrics import cllr, min_cllr
 from jointplda.score.pairs import PairModel, PairScorer, Side
+from jointplda.selection.candidates import (
+    Candidate,
+    Tried,
+    changed_channel_priors,
+    changed_priors,
+    changed_ranks,
+    neighbours,
+    strongest,
+    worse,
+)
 from jointplda.selection.folds import Folds, moved_samples
 from jointplda.selection.trials import cell_weights
 
-LADDER = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 FIRST = (0.3, 1.0, 3.0)
 CONFOUNDED = (1.0, 3.0, 10.0, 30.0)
 CHANNEL_PRIOR = 1.0
@@ -26,73 +35,6 @@ ENOUGH_CROSSED = 8
 FEW = 20
 FAR, NEAR = 2.0, 1.0
 SAME_CHANNEL = 0.5
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """Settings to try.
-
-    Attributes
-    ----------
-    noise_prior, speaker_prior : float
-        As in ``JointPLDA``.
-    channel_ranks : tuple of int
-        Rank of U of each condition.
-    channel_shares : tuple of float
-        Share of what is found between the channels of each condition that is left to them.
-    channel_priors : tuple of float
-        Strength with which U of each condition is shrunk.
-    """
-
-    noise_prior: float
-    speaker_prior: float
-    channel_ranks: tuple[int, ...]
-    channel_shares: tuple[float, ...]
-    channel_priors: tuple[float, ...]
-
-    def settings(self) -> dict[str, Any]:
-        """The same as arguments of ``JointPLDA``."""
-        chosen: dict[str, Any] = {"noise_prior": self.noise_prior, "speaker_prior": self.speaker_prior}
-        if self.channel_ranks:
-            chosen |= {
-                "channel_rank": list(self.channel_ranks),
-                "channel_share": list(self.channel_shares),
-                "channel_prior": list(self.channel_priors),
-            }
-        return chosen
-
-
-@dataclass(frozen=True)
-class Tried:
-    """How a candidate did on the speakers held out.
-
-    Attributes
-    ----------
-    candidate : Candidate
-    min_cllrs : tuple of float
-        The criterion in each fold: minCllr in bits, same- and cross-channel trials counting alike.
-    cllrs : tuple of float
-        Cllr of the raw log-likelihood ratios of the same trials. (``JointPLDACV.checked_`` has it over all folds at
-        once, with the moved targets that a calibration may need.)
-    seconds : float
-    chosen : bool
-    """
-
-    candidate: Candidate
-    min_cllrs: tuple[float, ...]
-    cllrs: tuple[float, ...]
-    seconds: float
-    chosen: bool = False
-
-    @property
-    def criterion(self) -> float:
-        """Mean of the folds."""
-        return float(np.mean(self.min_cllrs))
-
-    @property
-    def error(self) -> float:
-        """Standard error of that mean over folds."""
-        return float(np.std(self.min_cllrs, ddof=1) / np.sqrt(len(self.min_cllrs)))
 
 
 @dataclass(frozen=True)
@@ -208,22 +150,22 @@ class Search:
         priors = tuple(prior if rank else 0.0 for rank, prior in zip(ranks, given, strict=True))
         if self.design.confounded:
             found = [self.attempt(Candidate(s, s, ranks, shares, priors)) for s in CONFOUNDED]
-            return _strongest(found)
+            return strongest(found)
         done = {s: self.attempt(Candidate(s, s, ranks, shares, priors)) for s in FIRST}
         while True:
             strength = min(done, key=lambda s: (done[s].criterion, -s))
-            more = [s for s in _neighbours(strength) if s not in done]
+            more = [s for s in neighbours(strength) if s not in done]
             if not more:
-                return _strongest([done[s] for s in sorted(done)]) if self.folds.speakers < FEW else done[strength]
+                return strongest([done[s] for s in sorted(done)]) if self.folds.speakers < FEW else done[strength]
             done |= {s: self.attempt(Candidate(s, s, ranks, shares, priors)) for s in more}
 
     def _refined(self, best: Tried) -> Tried:
         """Fewer columns of U, or none, and other strengths for one of the priors: taken if clearly better."""
         found = best.candidate
-        widths = _changed_channel_priors(found) if self.channel_priors is None else ()
-        for change in (*_changed_ranks(found), *widths, *_changed_priors(found)):
+        widths = changed_channel_priors(found) if self.channel_priors is None else ()
+        for change in (*changed_ranks(found), *widths, *changed_priors(found)):
             one = self.attempt(change)
-            if one.criterion < best.criterion and _worse(best, one):
+            if one.criterion < best.criterion and worse(best, one):
                 best = one
         return best
 
@@ -309,56 +251,3 @@ def _matrix(left: Side, right: Side, priors: Array) -> Array:
     every = slice(None)
     PairScorer(left, right, priors).fill(every, every, scores)
     return scores
-
-
-def _strongest(tried: Sequence[Tried]) -> Tried:
-    """The last of these, in order of strength, that is within one standard error of the best."""
-    best = min(tried, key=lambda one: one.criterion)
-    return [one for one in tried if not _worse(one, best)][-1]
-
-
-def _worse(one: Tried, other: Tried) -> bool:
-    """Whether ``one`` is worse by more than one standard error of the difference over folds."""
-    difference = np.subtract(one.min_cllrs, other.min_cllrs)
-    error = float(np.std(difference, ddof=1) / np.sqrt(len(difference)))
-    return bool(difference.mean() > error + 1e-12)
-
-
-def _changed_ranks(candidate: Candidate) -> Sequence[Candidate]:
-    """Half the columns of U, and none, of each condition in turn."""
-    found = []
-    for k, rank in enumerate(candidate.channel_ranks):
-        for fewer in dict.fromkeys((rank // 2, 0)):
-            if fewer < rank:
-                ranks = _with(candidate.channel_ranks, k, fewer)
-                priors = candidate.channel_priors if fewer else _with(candidate.channel_priors, k, 0.0)
-                found.append(replace(candidate, channel_ranks=ranks, channel_priors=priors))
-    return found
-
-
-def _changed_priors(candidate: Candidate) -> Sequence[Candidate]:
-    """One of the priors of noise and speaker stronger or weaker by half an order of magnitude."""
-    return [
-        *(replace(candidate, noise_prior=s) for s in _neighbours(candidate.noise_prior)),
-        *(replace(candidate, speaker_prior=s) for s in _neighbours(candidate.speaker_prior)),
-    ]
-
-
-def _changed_channel_priors(candidate: Candidate) -> Sequence[Candidate]:
-    """The prior of one U stronger or weaker by half an order of magnitude."""
-    return [
-        replace(candidate, channel_priors=_with(candidate.channel_priors, k, s))
-        for k, strength in enumerate(candidate.channel_priors)
-        if strength
-        for s in _neighbours(strength)
-    ]
-
-
-def _with(values: tuple[Any, ...], k: int, value: Any) -> tuple[Any, ...]:
-    """The same values with another in place k."""
-    return (*values[:k], value, *values[k + 1 :])
-
-
-def _neighbours(strength: float) -> list[float]:
-    at = LADDER.index(strength)
-    return [LADDER[i] for i in (at - 1, at + 1) if 0 <= i < len(LADDER)]
