@@ -12,6 +12,7 @@ import definitions
 from automatic_worlds import FIXED, few_speakers, named_world, quietly, training_and_new_speakers
 from designs import relative
 from jointplda import PLDA, DataWarning, JointPLDA, JointPLDACV, metrics
+from jointplda.errors import InputError
 from jointplda.selection.search import Search
 
 
@@ -163,16 +164,26 @@ def test_overconfidence_is_said_if_calibration_is_declined():
     assert_array_equal(raw.chosen().score_matrix(X, X), raw.score_matrix(X, X))
 
 
+def test_threads_do_not_change_what_is_found():
+    X, s, c = named_world()
+    one, two = (quietly(JointPLDACV(threads=threads), X, s, c) for threads in (1, 2))
+    for first, second in zip(one.tried_, two.tried_, strict=True):
+        assert first.candidate == second.candidate
+        assert first.min_cllrs == second.min_cllrs
+        assert first.cllrs == second.cllrs
+    assert_array_equal(one.score_matrix(X, X), two.score_matrix(X, X))
+    with pytest.raises(InputError, match="threads"):
+        JointPLDACV(threads=0).fit(X, s, channels=c)
+
+
 def test_a_prior_for_u_that_is_given_is_not_chosen():
     X, s, c = named_world()
     for prior in (0.0, 0.5, [0.0]):
         model = quietly(JointPLDACV(channel_prior=prior), X, s, c)
         strength = float(np.ravel(prior)[0])
-        ranks = {one.candidate.channel_ranks for one in model.tried_}
-        assert {one.candidate.channel_priors for one in model.tried_ if one.candidate.channel_ranks != (0,)} == {
-            (strength,)
-        }
-        assert len(ranks) > 1
+        tried = [one.candidate for one in model.tried_]
+        assert {one.channel_priors for one in tried if one.channel_ranks != (0,)} == {(strength,)}
+        assert len({one.channel_ranks for one in tried}) > 1
         assert strength or model.U_.shape[1] == model.settings_["channel_rank"][0]
 
 

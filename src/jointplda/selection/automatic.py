@@ -3,7 +3,6 @@
 import logging
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -18,7 +17,6 @@ from jointplda.estimators.checks import generator, per_condition
 from jointplda.estimators.joint import JointPLDA
 from jointplda.learn.design import ChannelTest
 from jointplda.learn.statistics import Statistics
-from jointplda.linalg import one_thread
 from jointplda.metrics import cllr, min_cllr
 from jointplda.model_file import StoredModel
 from jointplda.selection.candidates import Candidate, Tried
@@ -29,7 +27,6 @@ from jointplda.settings import check_number
 logger = logging.getLogger("jointplda")
 OVERCONFIDENT = 0.1  # bits of Cllr above the best
 ENOUGH_TRIALS = 20_000
-ONE_THREAD = 300  # dimensions
 FITTED = (
     "mean_", "V_", "U_", "D_", "channel_ranks_", "reshaping_", "log_likelihoods_", "n_iter_", "converged_",
     "interrupted_", "plan_", "training_", "seen_", "n_features_in_",
@@ -92,6 +89,8 @@ class JointPLDACV(Model):
         As in ``JointPLDA``; default: chosen too. 0 keeps U narrow, so that more channels of training can be remembered.
     calibrate : bool
         Whether to fit a calibration.
+    threads : int, optional
+        Threads for the folds, each of which runs on one; default: one for each core.
     callback : callable, optional
         Called with a ``Tried`` and the number tried so far, after every candidate. Ctrl-C ends the search with what has
         been tried.
@@ -145,6 +144,7 @@ class JointPLDACV(Model):
         noise_floor: float = 1e-6,
         channel_prior: float | Sequence[float] | None = None,
         calibrate: bool = True,
+        threads: int | None = None,
         callback: Callable[[Tried, int], object] | None = None,
         random_state: Any = None,
     ) -> None:
@@ -155,6 +155,7 @@ class JointPLDACV(Model):
         self.noise_floor = noise_floor
         self.channel_prior = channel_prior
         self.calibrate = calibrate
+        self.threads = threads
         self.callback = callback
         self.random_state = random_state
 
@@ -187,9 +188,8 @@ class JointPLDACV(Model):
             settings = plain._settings(plain._diagonal())
             given, number = self.channel_prior, len(folds.statistics.conditions)
             priors = None if given is None else per_condition("channel_prior", given, number, 0.0, 1e9)
-            search = Search(folds, design, settings, rng, self.callback, priors)
-            with one_thread() if matrix.shape[1] <= ONE_THREAD else nullcontext():
-                best = search.run()
+            search = Search(folds, design, settings, rng, self.callback, priors, self.threads)
+            best = search.run()
             self.design_, self.tried_ = design, tuple(search.tried.values())
             self._set_model(best.candidate, folds.statistics)
             self._set_calibration(search, best.candidate)

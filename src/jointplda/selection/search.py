@@ -14,6 +14,7 @@ from jointplda.learn.reshaping import Reshaping
 from jointplda.learn.statistics import Statistics
 from jointplda.linalg import Array, BoolArray, IntArray
 from jointplda.metrics import cllr, min_cllr
+from jointplda.score.blocks import in_pieces
 from jointplda.score.pairs import PairModel, PairScorer, Side
 from jointplda.selection.candidates import (
     Candidate,
@@ -81,7 +82,7 @@ Fitted = tuple[Key, float, float]
 class Search:
     """Tries candidates on folds of speakers, and remembers what came of it.
 
-    ``channel_priors`` are strengths of the priors of U that are not to be chosen.
+    ``channel_priors`` are strengths of the priors of U that are not to be chosen. Folds run on ``threads`` threads.
     """
 
     def __init__(
@@ -92,9 +93,10 @@ class Search:
         rng: np.random.Generator,
         callback: Progress | None = None,
         channel_priors: tuple[float, ...] | None = None,
+        threads: int | None = None,
     ) -> None:
         self.folds, self.design, self.settings, self.callback = folds, design, settings, callback
-        self.channel_priors = channel_priors
+        self.channel_priors, self.threads = channel_priors, threads
         self.tried: dict[Candidate, Tried] = {}
         self.scores: dict[Candidate, list[Array]] = {}
         self.problems: dict[Key, Problem] = {}
@@ -180,13 +182,17 @@ class Search:
         """Fit to the other folds and score the speakers of each, unless that was done before."""
         if candidate not in self.tried:
             began = time.perf_counter()
-            scores = [self._scores(candidate, i) for i in range(len(self.folds.folds))]
-            results = []
-            for fold, values in zip(self.folds.folds, scores, strict=True):
-                n, target = len(fold.pairs.target), fold.pairs.target
-                weights = cell_weights(target, fold.pairs.same_channel)
-                results.append([measure(values[:n], target, weights) for measure in (min_cllr, cllr)])
-            criteria, costs = zip(*results, strict=True)
+            number = len(self.folds.folds)
+            scores, criteria, costs = [np.zeros(0)] * number, [0.0] * number, [0.0] * number
+
+            def work(piece: slice) -> None:
+                for i in range(piece.start, piece.stop):
+                    scores[i] = self._scores(candidate, i)
+                    pairs = self.folds.folds[i].pairs
+                    weights, values = cell_weights(pairs.target, pairs.same_channel), scores[i][: len(pairs.target)]
+                    criteria[i], costs[i] = (each(values, pairs.target, weights) for each in (min_cllr, cllr))
+
+            in_pieces(work, number, 1, self.threads)
             one = Tried(candidate, tuple(criteria), tuple(costs), time.perf_counter() - began)
             self.tried[candidate], self.scores[candidate] = one, scores
             if self.callback is not None:
