@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 from benchmarks.pages import Told
 from benchmarks.timing import report, summary
+from threadpoolctl import threadpool_limits
 
 from jointplda import PLDA, JointPLDA, automatic_pipeline
 from jointplda.evaluation.protocol import Samples, split_by_speaker, trials_of
@@ -51,6 +52,11 @@ def sets_in(folder):
     if not paths:
         sys.exit(f"{folder}: no .npz files with embeddings, speaker and channel")
     return paths
+
+
+def on_one_thread():
+    """For every worker: one thread of BLAS, so that splits at once do not get in each other's way."""
+    threadpool_limits(1)
 
 
 def same_shrinkage(pipe, train, test):
@@ -174,7 +180,7 @@ def main():
     told, checks = Told(), []
     main_part, cut_part = (partial(told.say, part) for part in ("sets", "cuts"))
     main_part(f"{arguments.splits} splits; EER and cross / same in %, Cllr in bits, [5th, 95th percentile of draws].")
-    with ProcessPoolExecutor(arguments.jobs) as pool:
+    with ProcessPoolExecutor(arguments.jobs, initializer=on_one_thread) as pool:
 
         def rows(path, channels, speakers):
             seeds = range(arguments.splits)

@@ -13,7 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
-from benchmarks.accuracy import load, sets_in
+from benchmarks.accuracy import load, on_one_thread, sets_in
 from benchmarks.pages import Told
 
 from jointplda import JointPLDA, Statistics
@@ -131,7 +131,7 @@ def main():
     parser.add_argument("--page", type=Path, help="put the table into this page, between its marks")
     arguments = parser.parse_args()
     columns = [(path, channels) for path in sets_in(arguments.folder) for channels in (1, 2, None)]
-    with ProcessPoolExecutor(arguments.jobs) as pool:
+    with ProcessPoolExecutor(arguments.jobs, initializer=on_one_thread) as pool:
         jobs = {
             (column, seed): pool.submit(one_split, *column, seed)
             for column in columns
