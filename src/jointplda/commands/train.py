@@ -77,12 +77,10 @@ def labelled_data(function: Any) -> Any:
     "--tol", type=click.FloatRange(0),
     help="Stop when an iteration gains less, in nats per sample; default: 1e-6, or 1e-3 with --auto.",
 )  # fmt: skip
-@click.option("--noise-prior", type=click.FloatRange(0, 1e9), default=0.0, show_default=True, help="Shrinkage of D^-1.")
+@click.option("--noise-prior", type=click.FloatRange(0), default=0.0, show_default=True, help="Shrinkage of D^-1.")
+@click.option("--speaker-prior", type=click.FloatRange(0), default=0.0, show_default=True, help="Shrinkage of V V'.")
 @click.option(
-    "--speaker-prior", type=click.FloatRange(0, 1e9), default=0.0, show_default=True, help="Shrinkage of V V'."
-)
-@click.option(
-    "--channel-prior", "channel_priors", type=click.FloatRange(0, 1e9), multiple=True,
+    "--channel-prior", "channel_priors", type=click.FloatRange(0), multiple=True,
     help="Shrinkage of U U': one number, or one per --channel; default: chosen, or 0 with --no-auto.",
 )  # fmt: skip
 @click.option(

@@ -21,7 +21,7 @@ from jointplda.metrics import cllr, min_cllr
 from jointplda.model_file import StoredModel
 from jointplda.selection.candidates import Candidate, Tried
 from jointplda.selection.folds import make_folds
-from jointplda.selection.search import FEW, CalibrationTrials, Design, Search, design_of
+from jointplda.selection.search import FEW, CalibrationTrials, Design, Search, design_of, warn_of_design
 from jointplda.settings import check_number
 
 logger = logging.getLogger("jointplda")
@@ -186,14 +186,14 @@ class JointPLDACV(Model):
             design = design_of(folds.statistics, rng)
             plain = self._plain()
             settings = plain._settings(plain._diagonal())
-            given, number = self.channel_prior, len(folds.statistics.conditions)
-            priors = None if given is None else per_condition("channel_prior", given, number, 0.0, 1e9)
+            given, conditions = self.channel_prior, len(folds.statistics.conditions)
+            priors = None if given is None else per_condition("channel_prior", given, conditions, 0.0, 1e9)
             search = Search(folds, design, settings, rng, self.callback, priors, self.threads)
             best = search.run()
             self.design_, self.tried_ = design, tuple(search.tried.values())
             self._set_model(best.candidate, folds.statistics)
             self._set_calibration(search, best.candidate)
-            _warn_of_design(design, folds.statistics)
+            warn_of_design(design, folds.statistics)
             if search.interrupted:
                 warn(f"The search was interrupted; chosen among the {len(self.tried_)} candidate(s) tried so far.")
             return self
@@ -312,9 +312,7 @@ def _cost_of_doubt(trials: CalibrationTrials, doubt: float) -> float:
 def _tried(stored: dict[str, Any]) -> Tried:
     candidate = stored["candidate"]
     ranks, shares = tuple(candidate["channel_ranks"]), tuple(candidate["channel_shares"])
-    priors = tuple(
-        candidate.get("channel_priors", (0.0,) * len(ranks))
-    )  # missing in files written before there were any
+    priors = tuple(candidate.get("channel_priors", (0.0,) * len(ranks)))  # older files have none
     return Tried(
         Candidate(candidate["noise_prior"], candidate["speaker_prior"], ranks, shares, priors),
         tuple(stored["min_cllrs"]),
@@ -322,31 +320,3 @@ def _tried(stored: dict[str, Any]) -> Tried:
         stored["seconds"],
         stored["chosen"],
     )
-
-
-def _warn_of_design(design: Design, statistics: Statistics) -> None:
-    """Say what training could not tell."""
-    for k, (number, test) in enumerate(zip(design.crossed, design.tests, strict=True)):
-        if test is None:
-            if len(statistics.labels[1 + k]) < 2:
-                warn(f"{statistics.conditions[k]!r} has no two channels to tell apart: it is left out, as in PLDA.")
-            continue
-        heard = "No speaker was" if not number else f"Only {number} speaker(s) were"
-        if np.isnan(test.ratio):
-            warn(
-                f"{heard} heard in two channels of {test.condition!r}, and its channels have no two speakers to "
-                "compare them by: what is the speaker's and what the channel's cannot be told apart. "
-                f"{test.condition!r} is left out, as in PLDA."
-            )
-        elif not test.matters:
-            warn(
-                f"{heard} heard in two channels of {test.condition!r}, and speakers of different channels differ no "
-                f"more than chance allows (p = {test.p_value:.2g}): {test.condition!r} is left out, as in PLDA."
-            )
-        else:
-            warn(
-                f"{heard} heard in two channels of {test.condition!r}: what another channel does to a speaker cannot "
-                f"be learned, only that channels differ (F = {test.ratio:.3g}, p = {test.p_value:.2g}). Of the "
-                f"variance found between them {100 * test.share:.0f} % is left to them, and the calibration is a "
-                "cautious guess. A few speakers in two channels would help."
-            )

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jointplda.errors import warn
 from jointplda.learn.design import ChannelTest, channel_test, crossed_speakers
 from jointplda.learn.fit import Problem, Settings, fit, supported_rank
 from jointplda.learn.parameters import Parameters
@@ -72,6 +73,34 @@ def design_of(statistics: Statistics, rng: np.random.Generator) -> Design:
         for k, number in enumerate(crossed)
     )
     return Design(crossed, tests)
+
+
+def warn_of_design(design: Design, statistics: Statistics) -> None:
+    """Say what training could not tell."""
+    for k, (number, test) in enumerate(zip(design.crossed, design.tests, strict=True)):
+        if test is None:
+            if len(statistics.labels[1 + k]) < 2:
+                warn(f"{statistics.conditions[k]!r} has no two channels to tell apart: it is left out, as in PLDA.")
+            continue
+        heard = "No speaker was" if not number else f"Only {number} speaker(s) were"
+        if np.isnan(test.ratio):
+            warn(
+                f"{heard} heard in two channels of {test.condition!r}, and its channels have no two speakers to "
+                "compare them by: what is the speaker's and what the channel's cannot be told apart. "
+                f"{test.condition!r} is left out, as in PLDA."
+            )
+        elif not test.matters:
+            warn(
+                f"{heard} heard in two channels of {test.condition!r}, and speakers of different channels differ no "
+                f"more than chance allows (p = {test.p_value:.2g}): {test.condition!r} is left out, as in PLDA."
+            )
+        else:
+            warn(
+                f"{heard} heard in two channels of {test.condition!r}: what another channel does to a speaker cannot "
+                f"be learned, only that channels differ (F = {test.ratio:.3g}, p = {test.p_value:.2g}). Of the "
+                f"variance found between them {100 * test.share:.0f} % is left to them, and the calibration is a "
+                "cautious guess. A few speakers in two channels would help."
+            )
 
 
 Progress = Callable[[Tried, int], object]
