@@ -64,7 +64,7 @@ def same_shrinkage(pipe, train, test):
     reduced = pipe[:-1]
     chosen = {name: pipe[-1].settings_[name] for name in ("noise_prior", "speaker_prior")}
     model = PLDA(max_iter=pipe[-1].max_iter, tol=pipe[-1].tol, **chosen).fit(reduced.transform(train.X), train.speakers)
-    return model.score_trials(*(reduced.transform(X) for X in (test.enrol, test.test)), test.pairs)
+    return model.score_trials(*(reduced.transform(X) for X in (test.enroll, test.test)), test.pairs)
 
 
 def systems_of(train, test, few):
@@ -82,8 +82,8 @@ def figures(scores, target, sides, is_llr, draws):
     hard = cell_parts(target, sides.same_channel == 1)["cross / same"]
     drawn = {}
     if draws:
-        pooled = bootstrap(scores, target, sides.enrol_speakers, sides.test_speakers, draws=draws, is_llr=is_llr)
-        first, second = sides.enrol_speakers[hard], sides.test_speakers[hard]
+        pooled = bootstrap(scores, target, sides.enroll_speakers, sides.test_speakers, draws=draws, is_llr=is_llr)
+        first, second = sides.enroll_speakers[hard], sides.test_speakers[hard]
         cell = bootstrap(scores[hard], target[hard], first, second, draws=draws, is_llr=False)
         drawn = {name: pooled.draws[name] for name in MEASURES[:3] if name in pooled.draws}
         drawn["cross / same"] = cell.draws["EER"]

@@ -3,9 +3,9 @@
 import numpy as np
 from scipy.stats import wishart
 
-from jointplda.learn.parameters import Parameters
-from jointplda.learn.part import Levels, Links, Part
-from jointplda.learn.statistics import Statistics
+from jointplda.model.parameters import Parameters
+from jointplda.model.statistics import Statistics
+from jointplda.model.sums import Levels, Links, Part
 
 
 def draw_parameters(rng, d, speaker_rank, channel_rank):

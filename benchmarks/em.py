@@ -14,17 +14,17 @@ from benchmarks.timing import report, seconds, summary
 from tests import paper
 from threadpoolctl import threadpool_limits
 
-from jointplda.learn.crossing import cross
-from jointplda.learn.estep import e_step
-from jointplda.learn.mstep import NoiseModel, Prior, m_step
-from jointplda.learn.parameters import Parameters
+from jointplda.model.estep import e_step
+from jointplda.model.layout import lay_out
+from jointplda.model.mstep import NoiseModel, Prior, m_step
+from jointplda.model.parameters import Parameters
 
 D, RY, RX, CHANNELS, PER_SPEAKER = 200, 100, 20, 10, 20
 
 
 def iteration(statistics, parameters):
     """A function that runs one E and one M step."""
-    crossing = cross(statistics, parameters.ranks)
+    crossing = lay_out(statistics, parameters.ranks)
     scatter, noise = crossing.scatter, NoiseModel(False, 1e-6 * statistics.scales)
 
     def run():

@@ -17,15 +17,15 @@ from benchmarks.accuracy import load, on_one_thread, sets_in
 from benchmarks.pages import Told
 
 from jointplda import JointPLDA, Statistics
+from jointplda.estimators.pipeline import automatic_pipeline
 from jointplda.evaluation.protocol import split_by_speaker, trials_of
-from jointplda.learn.crossing import cross
-from jointplda.learn.em import run_em
-from jointplda.learn.mstep import NoiseModel, Prior
-from jointplda.learn.parameters import Parameters
-from jointplda.learn.reshaping import with_channel_priors
-from jointplda.learn.start import make_prior, moment_covariances, start_from_moments
 from jointplda.metrics import eer
-from jointplda.pipeline import automatic_pipeline
+from jointplda.model.channel_shrinkage import with_channel_priors
+from jointplda.model.em import run_em
+from jointplda.model.layout import lay_out
+from jointplda.model.mstep import NoiseModel, Prior
+from jointplda.model.parameters import Parameters
+from jointplda.model.start import make_prior, moment_covariances, start_from_moments
 
 STRENGTHS = (0.3, 1.0, 3.0, 10.0)
 CELL_STRENGTHS = (1.0, 3.0)  # these fits take long
@@ -72,7 +72,7 @@ def fitted(X, speakers, channels, form, strength):
     ranks = (X.shape[1], statistics.n_channels[0] - 1)
     noise = NoiseModel(False, 1e-6 * statistics.scales)
     start = start_from_moments(statistics, found, ranks, noise, prior)
-    result = run_em(cross(statistics, ranks), start, prior=prior, noise=noise, max_iter=25, tol=1e-3)
+    result = run_em(lay_out(statistics, ranks), start, prior=prior, noise=noise, max_iter=25, tol=1e-3)
     V, U = result.parameters.loadings
     return statistics, result.parameters.mean, V @ V.T, U, result.parameters.noise
 

@@ -79,13 +79,13 @@ def trials(model, rng):
     report("listed trials over einsum of the same rows", ours / bare, 3)
 
 
-def enrolments(model, rng):
+def enrollments(model, rng):
     X, T = (rng.normal(size=(n, D)).astype(np.float32) for n in (50_000, 5_000))
     models = np.repeat(np.arange(10_000), 5)
     channels = np.concatenate([rng.permutation([0, 1, 2, *rng.integers(0, 3, 2)]) for _ in range(10_000)])
     first = X[:10_000]
     bare, ours = seconds(
-        lambda: first @ T.T, lambda: model.score_enrolment(model.enroll(X, models, channels=channels), T), rounds=3
+        lambda: first @ T.T, lambda: model.score_enrollment(model.enroll(X, models, channels=channels), T), rounds=3
     )
     print(f"\n10,000 models of 5 samples in 3 channels, 5,000 tests: bare {bare:.2f} s, here {ours:.2f} s")
     report("enrolling and scoring over a bare product of that size", ours / bare, 10)
@@ -96,11 +96,11 @@ def partitions(model, rng):
     speakers, channels = np.repeat(np.arange(10), 8), rng.integers(0, 3, 80)
     X = model.sample(speakers, channels=channels, random_state=rng)
     T = model.sample(np.arange(20), channels=np.arange(20) % 4, random_state=rng)
-    enrolment = model.enroll(X, speakers)
-    exact = model.score_enrolment(enrolment, T)
+    enrollment = model.enroll(X, speakers)
+    exact = model.score_enrollment(enrollment, T)
     print("\n8 samples a model in unknown channels: 4,140 partitions; largest error of a beam, nats")
     for beam in (10, 100, 200, 1000):
-        error = np.abs(model.score_enrolment(enrolment, T, beam=beam) - exact).max()
+        error = np.abs(model.score_enrollment(enrollment, T, beam=beam) - exact).max()
         print(f"     beam {beam:>5}: {error:.2g}")
 
 
@@ -123,7 +123,7 @@ def main():
         matrices(model, plain, rng)
         accuracy(model, rng)
         trials(model, rng)
-        enrolments(model, rng)
+        enrollments(model, rng)
         memory(model, rng)
         small = draw_parameters(rng, 40, 15, 5)
         partitions(JointPLDA.from_parameters(small.mean, *small.loadings, np.linalg.inv(small.noise)), rng)

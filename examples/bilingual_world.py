@@ -14,7 +14,7 @@ import numpy as np
 from scipy.linalg import subspace_angles
 
 from jointplda import PLDA, Iteration, JointPLDA
-from jointplda.linalg import Array
+from jointplda._typing import Array
 
 DIMENSION, SPEAKER_RANK, CHANNEL_RANK, SAMPLES = 30, 6, 3, 10
 BARS = "▁▂▃▄▅▆▇█"

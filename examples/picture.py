@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from jointplda import PLDA, JointPLDA
-from jointplda.linalg import Array
+from jointplda._typing import Array
 
 LANGUAGES = ["#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377"]
 

@@ -58,7 +58,7 @@ def story(data: Experiment) -> None:
     (cosine,) = run_systems(data.train, test, systems=["cosine"])
     found = {"cosine": sets.figures(cosine.scores, data, is_llr=False)}
     for calibrated in (False, True):
-        scores = pipe.score_trials(test.enrol, test.test, test.pairs, calibrated=calibrated)
+        scores = pipe.score_trials(test.enroll, test.test, test.pairs, calibrated=calibrated)
         found[f"automatic, calibrated={calibrated}"] = sets.figures(scores, data)
     print("\nTest speakers\n")
     sets.print_table([{"scores": name, **values} for name, values in found.items()])

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from jointplda import PLDA, JointPLDA, JointPLDACV, Pipeline
+from jointplda._typing import AnyArray
 from jointplda.evaluation.protocol import Experiment, Samples, split_by_speaker, trials_of
-from jointplda.linalg import AnyArray
 from jointplda.metrics import cell_parts, eer, measure
 from jointplda.selection.search import Design
 

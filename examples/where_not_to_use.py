@@ -27,8 +27,8 @@ from scipy.linalg import null_space
 
 import sets
 from jointplda import JointPLDA, automatic_pipeline, make_pipeline
+from jointplda._typing import Array
 from jointplda.evaluation.protocol import Experiment, Samples
-from jointplda.linalg import Array
 from jointplda.selection.search import Design
 
 UNTESTED = "Joint PLDA, untested"
@@ -75,7 +75,8 @@ def run(data: Experiment, *, warn: bool) -> tuple[dict[str, dict[str, float]], D
     systems = {"PLDA": plain, UNTESTED: make_pipeline(*joint[:-1], untested), "Joint PLDA": joint}
     test = data.test
     return {
-        name: sets.figures(pipe.score_trials(test.enrol, test.test, test.pairs), data) for name, pipe in systems.items()
+        name: sets.figures(pipe.score_trials(test.enroll, test.test, test.pairs), data)
+        for name, pipe in systems.items()
     }, joint[-1].design_
 
 

@@ -5,9 +5,9 @@ import warnings
 import numpy as np
 import pytest
 
-from automatic_worlds import far_channels, named_world, quietly
-from files_on_disk import api_model, make_world, trial_lines, trials_among, write_kaldi, write_tables
 from jointplda import JointPLDACV
+from worlds.automatic import far_channels, named_world, quietly
+from worlds.files_on_disk import api_model, make_world, trial_lines, trials_among, write_kaldi, write_tables
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from jointplda import InputError
-from jointplda.data.labels import conditions, encode, is_missing
+from jointplda.labels import conditions, encode, is_missing
 
 NAN = float("nan")
 

@@ -13,45 +13,46 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from jointplda.errors import DataWarning, FileError, InputError, InputTypeError, JointPLDAError, TooLargeError
+    from jointplda.estimators.automatic import JointPLDACV
     from jointplda.estimators.joint import JointPLDA
+    from jointplda.estimators.pipeline import Pipeline, automatic_pipeline, make_pipeline
     from jointplda.estimators.plain import PLDA
-    from jointplda.learn.em import Iteration
-    from jointplda.learn.posterior import LatentPosterior, Posterior
-    from jointplda.learn.statistics import Statistics
-    from jointplda.pipeline import Pipeline, automatic_pipeline, make_pipeline
-    from jointplda.score.enrolment import Enrolment
-    from jointplda.score.pairs import Side
-    from jointplda.selection.automatic import JointPLDACV
-    from jointplda.selection.candidates import Tried
+    from jointplda.model.em import Iteration
+    from jointplda.model.posterior import LatentPosterior, Posterior
+    from jointplda.model.statistics import Statistics
+    from jointplda.scoring.enrollment import Enrollment
+    from jointplda.scoring.pairs import PreparedSide
+    from jointplda.selection.candidates import CandidateResult
 
 __version__ = version("jointplda")
 
 _HOME = {
     "DataWarning": "errors",
-    "Enrolment": "score.enrolment",
+    "Enrollment": "scoring.enrollment",
     "FileError": "errors",
     "InputError": "errors",
     "InputTypeError": "errors",
-    "Iteration": "learn.em",
+    "Iteration": "model.em",
     "JointPLDA": "estimators.joint",
-    "JointPLDACV": "selection.automatic",
+    "JointPLDACV": "estimators.automatic",
     "JointPLDAError": "errors",
-    "LatentPosterior": "learn.posterior",
+    "LatentPosterior": "model.posterior",
     "PLDA": "estimators.plain",
-    "Pipeline": "pipeline",
-    "Posterior": "learn.posterior",
-    "Side": "score.pairs",
-    "Statistics": "learn.statistics",
+    "Pipeline": "estimators.pipeline",
+    "Posterior": "model.posterior",
+    "PreparedSide": "scoring.pairs",
+    "Statistics": "model.statistics",
     "TooLargeError": "errors",
-    "Tried": "selection.candidates",
-    "automatic_pipeline": "pipeline",
-    "make_pipeline": "pipeline",
+    "CandidateResult": "selection.candidates",
+    "automatic_pipeline": "estimators.pipeline",
+    "make_pipeline": "estimators.pipeline",
 }
 
 __all__ = [
     "PLDA",
+    "CandidateResult",
     "DataWarning",
-    "Enrolment",
+    "Enrollment",
     "FileError",
     "InputError",
     "InputTypeError",
@@ -62,10 +63,9 @@ __all__ = [
     "LatentPosterior",
     "Pipeline",
     "Posterior",
-    "Side",
+    "PreparedSide",
     "Statistics",
     "TooLargeError",
-    "Tried",
     "automatic_pipeline",
     "make_pipeline",
 ]

@@ -1,28 +1,9 @@
 """Small pieces of linear algebra on symmetric positive definite matrices."""
 
-from functools import cache
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_solve, lapack
-from threadpoolctl import ThreadpoolController
 
-Array = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
-AnyArray = NDArray[Any]
-
-
-@cache
-def _libraries() -> ThreadpoolController:
-    """The BLAS libraries of this process, looked for once."""
-    return ThreadpoolController()
-
-
-def one_thread() -> Any:
-    """A context in which BLAS runs on one thread: many small products are faster so."""
-    return _libraries().limit(limits=1, user_api="blas")
+from jointplda._typing import Array
 
 
 def symmetric(A: Array) -> Array:

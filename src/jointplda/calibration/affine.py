@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
+from jointplda._typing import Array, BoolArray
 from jointplda.errors import InputError, warn
-from jointplda.metrics.trials import Floats, Mask, as_scores, as_trials, as_weights
+from jointplda.metrics._checks import as_scores, as_trials, as_weights
 
 _ITERATIONS = 100
 
@@ -27,7 +28,7 @@ class AffineCalibration:
     offset: float
     prior: float = 0.5
 
-    def apply(self, scores: ArrayLike) -> Floats:
+    def apply(self, scores: ArrayLike) -> Array:
         """Calibrated log-likelihood ratios of scores, shape (n,)."""
         return self.scale * as_scores(scores) + self.offset
 
@@ -95,12 +96,12 @@ def fit_affine(
     return AffineCalibration(a / spread, b - a * centre / spread, prior)
 
 
-def _parted(values: Floats, mask: Mask) -> bool:
+def _parted(values: Array, mask: BoolArray) -> bool:
     """Whether a threshold parts all targets from all non-targets."""
     return bool(values[mask].min() >= values[~mask].max() or values[mask].max() <= values[~mask].min())
 
 
-def _finite_weights(scores: ArrayLike, target: ArrayLike, weights: ArrayLike) -> Floats:
+def _finite_weights(scores: ArrayLike, target: ArrayLike, weights: ArrayLike) -> Array:
     """Weights of the trials with finite scores."""
     values, mask = as_trials(scores, target)
     share, finite = as_weights(weights, mask), np.isfinite(values)
@@ -108,7 +109,7 @@ def _finite_weights(scores: ArrayLike, target: ArrayLike, weights: ArrayLike) ->
     return share[finite]
 
 
-def _newton(z: Floats, truth: Floats, weight: Floats, shift: float) -> tuple[float, float]:
+def _newton(z: Array, truth: Array, weight: Array, shift: float) -> tuple[float, float]:
     """Newton's method with halved steps on the two parameters; the cost is convex."""
     parameters, value = np.array([0.0, 0.0]), np.inf
     step = np.zeros(2)
@@ -133,7 +134,7 @@ def _newton(z: Floats, truth: Floats, weight: Floats, shift: float) -> tuple[flo
     return float(parameters[0]), float(parameters[1])
 
 
-def finite_trials(scores: ArrayLike, target: ArrayLike) -> tuple[Floats, Mask]:
+def finite_trials(scores: ArrayLike, target: ArrayLike) -> tuple[Array, BoolArray]:
     """Trials with finite scores, of both classes."""
     values, mask = as_trials(scores, target)
     finite = np.isfinite(values)

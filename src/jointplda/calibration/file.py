@@ -7,7 +7,7 @@ import numpy as np
 from jointplda.calibration.affine import AffineCalibration
 from jointplda.calibration.pav import PAVCalibration
 from jointplda.errors import FileError
-from jointplda.files import read_tensors, write_tensors
+from jointplda.storage.tensors import read_tensors, write_tensors
 
 Calibration = AffineCalibration | PAVCalibration
 

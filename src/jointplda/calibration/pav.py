@@ -5,9 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jointplda._typing import Array
 from jointplda.calibration.affine import finite_trials
-from jointplda.metrics.rocch import Hull, hull, pool
-from jointplda.metrics.trials import Floats, as_scores
+from jointplda.metrics._checks import as_scores
+from jointplda.metrics.convex_hull import Hull, hull, pool
 
 
 @dataclass(frozen=True)
@@ -22,10 +23,10 @@ class PAVCalibration:
         Log-likelihood ratio at each of them.
     """
 
-    scores: Floats
-    llrs: Floats
+    scores: Array
+    llrs: Array
 
-    def apply(self, scores: ArrayLike) -> Floats:
+    def apply(self, scores: ArrayLike) -> Array:
         """Calibrated log-likelihood ratios of scores, shape (n,)."""
         return np.interp(as_scores(scores), self.scores, self.llrs)
 
@@ -54,7 +55,7 @@ def fit_pav(scores: ArrayLike, target: ArrayLike) -> PAVCalibration:
     return PAVCalibration(np.stack((lowest, highest), axis=1).ravel(), np.repeat(smoothed.llr, 2))
 
 
-def pav_curve(scores: ArrayLike, target: ArrayLike) -> tuple[Floats, Floats]:
+def pav_curve(scores: ArrayLike, target: ArrayLike) -> tuple[Array, Array]:
     """The unsmoothed map, for looking at: block ends (2 k,) and log-likelihood ratios (2 k,), infinite at pure ends."""
     values, mask = finite_trials(scores, target)
     outline = hull(values, mask)

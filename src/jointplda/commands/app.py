@@ -11,7 +11,7 @@ import click
 from jointplda.commands.options import spoken
 from jointplda.errors import JointPLDAError
 
-COMMANDS = ("demo", "tune", "train", "score", "calibrate", "evaluate", "compare", "info", "convert", "completion")
+COMMANDS = ("demo", "tune", "train", "score", "calibrate", "evaluate", "compare", "info", "convert")
 
 
 class Commands(click.Group):
@@ -25,7 +25,7 @@ class Commands(click.Group):
         """The command of that name, or None."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"jointplda.commands.{cmd_name}").command
+        command: click.Command = importlib.import_module(f"jointplda.commands.{cmd_name}_command").command
         return command
 
 

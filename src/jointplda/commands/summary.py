@@ -13,7 +13,7 @@ HARD = "cross / same"
 
 def summary_of(results: Mapping[str, Evaluation], channel: str) -> str:
     """PLDA against Joint PLDA (automatic, if there) where both are there, else the best system by pooled EER."""
-    from jointplda.commands.output import number, percent
+    from jointplda.commands.console import number, percent
     from jointplda.evaluation.systems import AUTOMATIC, JOINT
 
     found, name = (AUTOMATIC, "automatic Joint PLDA") if AUTOMATIC in results else (JOINT, JOINT)

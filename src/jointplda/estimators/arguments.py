@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from jointplda.data import embeddings
-from jointplda.data.labels import MISSING, Columns, conditions, encode
+from jointplda import sample_matrix
+from jointplda._typing import AnyArray, Array, IntArray
+from jointplda._validation import check_number
 from jointplda.errors import InputError, warn
-from jointplda.learn.parameters import Parameters
-from jointplda.learn.training import Training
-from jointplda.linalg import AnyArray, Array, IntArray
-from jointplda.score.enrolment import Enrolment
-from jointplda.score.pairs import PairModel, Side
-from jointplda.score.seen import Seen
-from jointplda.settings import check_number
+from jointplda.labels import MISSING, ConditionColumns, conditions, encode
+from jointplda.model.parameters import Parameters
+from jointplda.model.training_posterior import TrainingPosterior
+from jointplda.scoring.enrollment import Enrollment
+from jointplda.scoring.known_channels import KnownChannels
+from jointplda.scoring.pairs import PairModel, PreparedSide
 
 FLOAT32_ERROR = 2e-3
 
@@ -29,7 +29,7 @@ class Arguments:
     U_: Array
     D_: Array
     channel_ranks_: tuple[int, ...]
-    seen_: Training | None
+    seen_: TrainingPosterior | None
     training_: dict[str, Any]
 
     @property
@@ -48,11 +48,11 @@ class Arguments:
     def _numbers(self, X: Any, what: str) -> AnyArray:
         """The same in the type they have."""
         check_is_fitted(self)
-        matrix = embeddings.as_matrix(X, what=what)
+        matrix = sample_matrix.as_matrix(X, what=what)
         d = len(self.mean_)
         if matrix.shape[1] != d:
             raise InputError(f"{what}: expected samples of dimension {d}, got {matrix.shape[1]}.")
-        embeddings.check_numbers(matrix)
+        sample_matrix.check_numbers(matrix)
         return matrix
 
     def _shareable(self) -> tuple[Parameters, tuple[int, ...]]:
@@ -83,22 +83,22 @@ class Arguments:
         model: PairModel = kept[1]
         return model
 
-    def _side(self, X: Any, what: str, dtype: Any, other: Any) -> Side:
-        if isinstance(X, Side):
+    def _side(self, X: Any, what: str, dtype: Any, other: Any) -> PreparedSide:
+        if isinstance(X, PreparedSide):
             if X.model.fingerprint != self._fingerprint():
                 raise InputError(f"{what}: was prepared by another model, or before this one was fitted again.")
             kind = X.table.dtype if dtype is None else score_dtype(dtype)
-            return X if X.table.dtype == kind else Side(X.model, X.table.astype(kind))
-        if dtype is None and isinstance(other, Side):
+            return X if X.table.dtype == kind else PreparedSide(X.model, X.table.astype(kind))
+        if dtype is None and isinstance(other, PreparedSide):
             dtype = other.table.dtype
         return self._pair_model().side(self._numbers(X, what), score_dtype(dtype, X, other))
 
-    def _sides(self, enroll: Any, test: Any, dtype: Any) -> tuple[Side, Side]:
+    def _sides(self, enroll: Any, test: Any, dtype: Any) -> tuple[PreparedSide, PreparedSide]:
         """Both sides as one type; float64 where float32 was not asked for and would lose too much."""
         left = self._side(enroll, "enroll", dtype, test)
         right = self._side(test, "test", left.table.dtype, enroll)
         if left.table.dtype == np.float32 and max(left.rounding, right.rounding) > FLOAT32_ERROR:
-            if dtype is None and not isinstance(enroll, Side) and not isinstance(test, Side):
+            if dtype is None and not isinstance(enroll, PreparedSide) and not isinstance(test, PreparedSide):
                 return self._sides(enroll, test, np.float64)
             warn(
                 f"float32 scores may be off by about {max(left.rounding, right.rounding):.1g} nats: the noise is small "
@@ -129,14 +129,16 @@ class Arguments:
             return tuple(self.training_["conditions"])
         return tuple(f"channel{i}" for i in range(len(self.channel_ranks_))) if like is None else like
 
-    def _columns(self, channels: Any, n: int, what: str, like: tuple[str, ...] | None) -> Columns:
+    def _columns(self, channels: Any, n: int, what: str, like: tuple[str, ...] | None) -> ConditionColumns:
         """Columns of the conditions of rank above 0, in the order of training (or of ``like``, the other side)."""
         if not self._channels_are_shared():
             raise InputError(f"{what}: this model knows no channels that samples could share; leave it out.")
         columns = conditions(channels).ordered(self._condition_names(like))
         for column in columns.values:
             check_length(what, encode(column, what=what)[0], range(n))
-        return Columns(tuple(columns.names[k] for k in self._kept()), tuple(columns.values[k] for k in self._kept()))
+        return ConditionColumns(
+            tuple(columns.names[k] for k in self._kept()), tuple(columns.values[k] for k in self._kept())
+        )
 
     def _channel_codes(
         self, channels: Any, n: int, what: str, like: tuple[str, ...] | None = None
@@ -179,7 +181,7 @@ class Arguments:
         return first, self._labels_like(test_channels, labels, m, "test_channels", names_of(enroll_channels))[0]
 
     def _set_codes(
-        self, sides: list[list[Array]], channels_a: Any, channels_b: Any, seen: Seen | None
+        self, sides: list[list[Array]], channels_a: Any, channels_b: Any, seen: KnownChannels | None
     ) -> list[list[IntArray]] | None:
         """Codes of the channels of every set, numbered alike on both sides."""
         if channels_a is None and channels_b is None:
@@ -201,14 +203,14 @@ class Arguments:
             result.append(mine)
         return result
 
-    def _training_or_missing(self) -> Training:
+    def _training_or_missing(self) -> TrainingPosterior:
         """What training has seen; an AttributeError (as scikit-learn expects) where there is nothing."""
         check_is_fitted(self)
         if self.seen_ is None:
             raise AttributeError("this model does not know its training speakers")
         return self.seen_
 
-    def _seen(self) -> Seen:
+    def _seen(self) -> KnownChannels:
         check_is_fitted(self)
         training = self.seen_
         if training is None:
@@ -217,9 +219,9 @@ class Arguments:
                 "had too many of them to keep."
             )
         parameters, shareable = self._shareable()
-        return Seen(parameters, shareable, training)
+        return KnownChannels(parameters, shareable, training)
 
-    def _seen_or_none(self) -> Seen | None:
+    def _seen_or_none(self) -> KnownChannels | None:
         return None if getattr(self, "seen_", None) is None else self._seen()
 
     def _any_seen(self, *channels: Any) -> bool:
@@ -293,7 +295,9 @@ def names_of(channels: Any) -> tuple[str, ...] | None:
 def score_dtype(dtype: Any, *sides: Any) -> Any:
     """The type of scores: as asked, or float32 if all sides are."""
     if dtype is None:
-        kinds = [side.table.dtype if isinstance(side, Side) else getattr(side, "dtype", np.float64) for side in sides]
+        kinds = [
+            side.table.dtype if isinstance(side, PreparedSide) else getattr(side, "dtype", np.float64) for side in sides
+        ]
         return np.float32 if all(kind == np.float32 for kind in kinds) else np.float64
     if np.dtype(dtype) not in (np.float32, np.float64):
         raise InputError(f"dtype: expected float32 or float64, got {dtype!r}.")
@@ -322,7 +326,7 @@ def checked_pairs(pairs: Any, n: int, m: int) -> IntArray:
     bad = np.flatnonzero((rows < 0).any(axis=1) | (rows[:, 0] >= n) | (rows[:, 1] >= m))
     if len(bad):
         raise InputError(
-            f"pairs: row {bad[0]} is {rows[bad[0]].tolist()}, out of range for {n} enrolment and {m} test rows."
+            f"pairs: row {bad[0]} is {rows[bad[0]].tolist()}, out of range for {n} enrollment and {m} test rows."
         )
     return rows
 
@@ -339,13 +343,13 @@ def checked_sets(sets: Any, what: str) -> list[Any]:
     return found
 
 
-def chosen_models(enrolment: Enrolment, models: Any) -> Any:
+def chosen_models(enrollment: Enrollment, models: Any) -> Any:
     """Positions of the asked models."""
     if models is None:
         return slice(None)
     if isinstance(models, str) or not isinstance(models, Iterable):
         raise InputError(f"models: expected a list of labels, got {models!r:.60}.")
-    index = {label: i for i, label in enumerate(enrolment.models)}
+    index = {label: i for i, label in enumerate(enrollment.models)}
     models = list(models)
     unknown = [label for label in models if label not in index]
     if unknown:

@@ -10,11 +10,12 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from jointplda import model_file
+from jointplda import sample_matrix
+from jointplda._typing import Array
+from jointplda._validation import check_choice, check_number
 from jointplda.calibration.affine import AffineCalibration
-from jointplda.data import embeddings
-from jointplda.data.labels import MISSING, conditions
 from jointplda.errors import InputError, InputTypeError, warn
+from jointplda.estimators import model_file
 from jointplda.estimators.checks import (
     canonical,
     check_parameter_shapes,
@@ -24,17 +25,17 @@ from jointplda.estimators.checks import (
     warn_of_width,
 )
 from jointplda.estimators.scoring import Scores
-from jointplda.learn.crossing import cross
-from jointplda.learn.estep import solve
-from jointplda.learn.fit import Problem, Result, Settings, fit, supported_rank, warn_of_floor, warn_of_labels
-from jointplda.learn.parameters import Parameters
-from jointplda.learn.plan import Plan, make_plan
-from jointplda.learn.posterior import Posterior, posterior
-from jointplda.learn.reshaping import Reshaping
-from jointplda.learn.statistics import Statistics, encode_all
-from jointplda.learn.training import can_be_remembered, remember
-from jointplda.linalg import Array, cholesky, inverse, symmetric
-from jointplda.settings import check_choice, check_number
+from jointplda.labels import MISSING, conditions
+from jointplda.linalg import cholesky, inverse, symmetric
+from jointplda.model.channel_shrinkage import ChannelShrinkage
+from jointplda.model.estep import solve
+from jointplda.model.fit import FitResult, FitSettings, Problem, fit, supported_rank, warn_of_floor, warn_of_labels
+from jointplda.model.layout import lay_out
+from jointplda.model.parameters import Parameters
+from jointplda.model.plan import Plan, make_plan
+from jointplda.model.posterior import Posterior, posterior
+from jointplda.model.statistics import Statistics, encode_all
+from jointplda.model.training_posterior import can_be_remembered, remember
 
 LEAST_FLOOR = 1e-8  # below this, rounding decides
 
@@ -67,7 +68,7 @@ class Model(Scores, BaseEstimator):  # type: ignore[misc]
     random_state: Any
     training_: dict[str, Any]
     calibration_: AffineCalibration | None
-    reshaping_: Reshaping | None
+    reshaping_: ChannelShrinkage | None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -223,7 +224,7 @@ class Model(Scores, BaseEstimator):  # type: ignore[misc]
         """X as an array of the right dimension; NaN and infinity are found when it is read."""
         if not reset:
             check_is_fitted(self)
-        embeddings.check_not_masked(X)
+        sample_matrix.check_not_masked(X)
         least = 2 if reset else 1
         try:
             return validate_data(
@@ -243,9 +244,9 @@ class Model(Scores, BaseEstimator):  # type: ignore[misc]
 
     def _log_likelihood(self, statistics: Statistics) -> float:
         active, kept = self.parameters_.active()
-        return solve(cross(statistics.with_conditions(kept), active.ranks), active).log_likelihood
+        return solve(lay_out(statistics.with_conditions(kept), active.ranks), active).log_likelihood
 
-    def _settings(self, diagonal: bool) -> Settings:
+    def _settings(self, diagonal: bool) -> FitSettings:
         check_number("max_iter", self.max_iter, 1, whole=True)
         check_number("n_init", self.n_init, 1, whole=True)
         check_number("tol", self.tol, 0.0)
@@ -255,7 +256,7 @@ class Model(Scores, BaseEstimator):  # type: ignore[misc]
         check_choice("init", self.init, ("moments", "speaker", "random"))
         if self.callback is not None and not callable(self.callback):
             raise InputError(f"callback must be a function of one argument, got {self.callback!r:.60}.")
-        return Settings(
+        return FitSettings(
             diagonal=diagonal,
             max_iter=int(self.max_iter),
             tol=float(self.tol),
@@ -281,7 +282,7 @@ class Model(Scores, BaseEstimator):  # type: ignore[misc]
             warn(f"speaker_rank={rank} is more than {statistics.n_speakers} speakers support ({supported}).")
         return rank
 
-    def _run(self, statistics: Statistics, ranks: tuple[int, ...], settings: Settings) -> Self:
+    def _run(self, statistics: Statistics, ranks: tuple[int, ...], settings: FitSettings) -> Self:
         """EM on statistics whose conditions have ``ranks[1:]``; conditions of rank 0 are left out."""
         kept, reshaping = self._kept_conditions(ranks)
         used = statistics.with_conditions(kept)
@@ -293,12 +294,12 @@ class Model(Scores, BaseEstimator):  # type: ignore[misc]
         warn_of_end(result, self.tol)
         return self
 
-    def _kept_conditions(self, ranks: tuple[int, ...]) -> tuple[list[int], Reshaping]:
+    def _kept_conditions(self, ranks: tuple[int, ...]) -> tuple[list[int], ChannelShrinkage]:
         """Conditions that have a rank and a share, and what is done to their loadings after EM."""
         shares, priors = self._shares(len(ranks) - 1), self._channel_priors(len(ranks) - 1)
         kept = [k for k, (rank, share) in enumerate(zip(ranks[1:], shares, strict=True)) if rank and share]
         active = (ranks[0], *(ranks[1 + k] for k in kept))
-        return kept, Reshaping(active, tuple(shares[k] for k in kept), tuple(priors[k] for k in kept))
+        return kept, ChannelShrinkage(active, tuple(shares[k] for k in kept), tuple(priors[k] for k in kept))
 
     def _warm(self, names: tuple[str, ...], kept: list[int], ranks: tuple[int, ...]) -> Parameters | None:
         """The parameters to go on from, where ``warm_start`` asks for it and they are of the same conditions."""
@@ -318,7 +319,9 @@ class Model(Scores, BaseEstimator):  # type: ignore[misc]
         """How strongly U of each condition is shrunk after EM."""
         return (0.0,) * conditions
 
-    def _set_result(self, result: Result, statistics: Statistics, kept: list[int], reshaping: Reshaping) -> None:
+    def _set_result(
+        self, result: FitResult, statistics: Statistics, kept: list[int], reshaping: ChannelShrinkage
+    ) -> None:
         """Take over what EM found; U of the conditions ``kept``, none of the others."""
         parameters = reshaping.apply(result.fit.parameters)
         V, *channels = (canonical(W) for W in parameters.loadings)

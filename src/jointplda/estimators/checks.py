@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from jointplda._typing import Array
+from jointplda._validation import check_number
 from jointplda.errors import InputError, warn
-from jointplda.learn.fit import Result
-from jointplda.linalg import Array
-from jointplda.settings import check_number
+from jointplda.model.fit import FitResult
 
 
 def canonical(W: Array) -> Array:
@@ -73,7 +73,7 @@ def check_parameter_shapes(mean: Array, V: Array, U: Array, D: Array, channel_ra
     return tuple(int(rank) for rank in given)
 
 
-def warn_of_end(result: Result, tol: float) -> None:
+def warn_of_end(result: FitResult, tol: float) -> None:
     """Say how EM ended, if not by converging."""
     n_iter = len(result.fit.log_likelihoods)
     if result.interrupted:

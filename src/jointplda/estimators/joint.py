@@ -5,13 +5,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from jointplda._validation import check_choice, check_number
 from jointplda.errors import InputError, warn
 from jointplda.estimators.base import Model
 from jointplda.estimators.checks import per_condition
-from jointplda.learn.em import Iteration
-from jointplda.learn.fit import check_speakers, supported_rank
-from jointplda.learn.statistics import Statistics
-from jointplda.settings import check_choice, check_number
+from jointplda.model.em import Iteration
+from jointplda.model.fit import check_speakers, supported_rank
+from jointplda.model.statistics import Statistics
 
 Ranks = int | Sequence[int] | None
 

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import Any, Self
 
+from jointplda._validation import check_choice, check_number
 from jointplda.errors import InputError, warn
 from jointplda.estimators.base import Model
-from jointplda.learn.em import Iteration
-from jointplda.learn.fit import check_speakers
-from jointplda.learn.statistics import Statistics
-from jointplda.settings import check_choice, check_number
+from jointplda.model.em import Iteration
+from jointplda.model.fit import check_speakers
+from jointplda.model.statistics import Statistics
 
 
 class PLDA(Model):

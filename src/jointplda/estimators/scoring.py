@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from jointplda.data.labels import MISSING, encode
+from jointplda._parallel import fill_matrix, in_pieces
+from jointplda._typing import AnyArray, Array
 from jointplda.errors import InputError
 from jointplda.estimators.arguments import (
     Arguments,
@@ -22,15 +23,14 @@ from jointplda.estimators.arguments import (
     names_of,
     score_dtype,
 )
-from jointplda.linalg import AnyArray, Array
-from jointplda.score.against import EnrolmentScorer
-from jointplda.score.blocks import fill_matrix, in_pieces
-from jointplda.score.enrolment import Enrolment, enrol_known, factors_of
-from jointplda.score.latent import Latents
-from jointplda.score.pairs import PairScorer, Side
-from jointplda.score.partitions import Solver
-from jointplda.score.seen import SeenPairs
-from jointplda.score.sets import SetScorer
+from jointplda.labels import MISSING, encode
+from jointplda.scoring.enrollment import Enrollment, enroll_known, factors_of
+from jointplda.scoring.enrollment_scores import EnrollmentScorer
+from jointplda.scoring.known_channels import KnownChannelPairs
+from jointplda.scoring.pairs import PairScorer, PreparedSide
+from jointplda.scoring.partitions import Solver
+from jointplda.scoring.projection import Projection
+from jointplda.scoring.sets import SetScorer
 
 TRIALS = 2**11
 
@@ -38,7 +38,7 @@ TRIALS = 2**11
 class Scores(Arguments):
     """Scoring methods of a fitted model."""
 
-    def prepare(self, X: Any, dtype: Any = None) -> Side:
+    def prepare(self, X: Any, dtype: Any = None) -> PreparedSide:
         """Prepare samples X (n, d) once, to be scored many times by ``score_matrix`` and ``score_trials``."""
         model = self._pair_model()
         return model.side(self._numbers(X, "X"), score_dtype(dtype, X))
@@ -59,7 +59,7 @@ class Scores(Arguments):
         threads: int | None = None,
         callback: Callable[[int, int], object] | None = None,
     ) -> AnyArray:
-        """LLRs of every enrolment sample against every test sample, the channels averaged over.
+        """LLRs of every enrollment sample against every test sample, the channels averaged over.
 
         Parameters
         ----------
@@ -136,7 +136,7 @@ class Scores(Arguments):
 
     def _pair_scorer(
         self, enroll: Any, test: Any, priors: Array, dtype: Any, known: tuple[Any, Any, Any, bool]
-    ) -> tuple[PairScorer | SeenPairs, tuple[int, int], Any]:
+    ) -> tuple[PairScorer | KnownChannelPairs, tuple[int, int], Any]:
         """What scores pairs of samples, how many there are, and as which type."""
         enroll_channels, test_channels, channel_weights, use_training = known
         if channel_weights is None and not (use_training and self._any_seen(enroll_channels, test_channels)):
@@ -144,14 +144,18 @@ class Scores(Arguments):
             codes = self._pair_codes(enroll_channels, test_channels, len(left), len(right))
             return PairScorer(left, right, priors, *codes), (len(left), len(right)), left.table.dtype
         for what, side in (("enroll", enroll), ("test", test)):
-            if isinstance(side, Side):
-                raise InputError(f"{what}: give the samples themselves where training channels matter, not a Side.")
+            if isinstance(side, PreparedSide):
+                raise InputError(
+                    f"{what}: give the samples themselves where training channels matter, not a PreparedSide."
+                )
         seen = self._seen()
         E, T = self._samples(enroll, "enroll"), self._samples(test, "test")
         first, labels = self._labels_like(enroll_channels, seen.labels, len(E), "enroll_channels")
         second, _ = self._labels_like(test_channels, labels, len(T), "test_channels")
         weights = None if channel_weights is None else self._weights(channel_weights)
-        scorer = SeenPairs(seen, seen.latents.project(E), seen.latents.project(T), first, second, priors, weights)
+        scorer = KnownChannelPairs(
+            seen, seen.latents.project(E), seen.latents.project(T), first, second, priors, weights
+        )
         return scorer, (len(E), len(T)), score_dtype(dtype, enroll, test)
 
     def _calibration(self, calibrated: Any) -> Callable[[AnyArray], AnyArray]:
@@ -169,7 +173,7 @@ class Scores(Arguments):
 
         return apply
 
-    def enroll(self, X: Any, models: Any, channels: Any = None, *, use_training: bool = True) -> Enrolment:
+    def enroll(self, X: Any, models: Any, channels: Any = None, *, use_training: bool = True) -> Enrollment:
         """Make models of one or more samples each.
 
         Parameters
@@ -189,22 +193,22 @@ class Scores(Arguments):
         if (codes == MISSING).any():
             raise InputError(f"models: no model given for row(s) {np.flatnonzero(codes == MISSING)[:5].tolist()}.")
         parameters, shareable = self._shareable()
-        latents = Latents.of(parameters, factors_of(shareable))
+        latents = Projection.of(parameters, factors_of(shareable))
         phi = latents.project(matrix)
         if channels is None and shareable:
             order = np.argsort(codes, kind="stable")
             samples = np.split(phi[order], np.cumsum(np.bincount(codes, minlength=len(labels)))[:-1])
-            return Enrolment(tuple(labels), False, (), None, False, (), tuple(samples), self._fingerprint())
+            return Enrollment(tuple(labels), False, (), None, False, (), tuple(samples), self._fingerprint())
         seen = self._seen_or_none() if use_training and channels is not None else None
         names = tuple(() for _ in shareable) if seen is None else seen.labels
         levels, names = self._labels_like(channels, names, len(matrix), "channels")
-        groups = enrol_known(phi, codes, levels, len(labels), Solver(latents), seen)
+        groups = enroll_known(phi, codes, levels, len(labels), Solver(latents), seen)
         given = names_of(channels)
-        return Enrolment(tuple(labels), True, names, given, seen is not None, groups, (), self._fingerprint())
+        return Enrollment(tuple(labels), True, names, given, seen is not None, groups, (), self._fingerprint())
 
-    def score_enrolment(
+    def score_enrollment(
         self,
-        enrolment: Enrolment,
+        enrollment: Enrollment,
         test: Any,
         *,
         test_channels: Any = None,
@@ -214,15 +218,15 @@ class Scores(Arguments):
         calibrated: bool = True,
         dtype: Any = None,
     ) -> AnyArray:
-        """LLRs of every model of an enrolment against every test sample, (models, tests).
+        """LLRs of every model of an enrollment against every test sample, (models, tests).
 
         Parameters
         ----------
         test_channels : labels, optional
-            Known test channels, for an enrolment with known ones: a label of the enrolment is that channel, any
+            Known test channels, for an enrollment with known ones: a label of the enrollment is that channel, any
             other (or none) a new one. Without it the test channel is a new one: the paper's last section.
         same_channel : as in ``score_matrix``
-            For an enrolment without channels: the Chinese-restaurant prior over partitions whose two-sample case
+            For an enrollment without channels: the Chinese-restaurant prior over partitions whose two-sample case
             is this prior.
         models : sequence of labels, optional
             Only these models, in this order.
@@ -232,26 +236,26 @@ class Scores(Arguments):
             As in ``score_matrix``. The calibration was made for pairs of samples.
         """
         calibrate = self._calibration(calibrated)
-        if not isinstance(enrolment, Enrolment):
-            raise InputError(f"enrolment: expected what enroll() gave, got {type(enrolment).__name__}.")
-        if enrolment.fingerprint != self._fingerprint():
-            raise InputError("enrolment: was made by another model, or before this one was fitted again.")
-        chosen = chosen_models(enrolment, models)
+        if not isinstance(enrollment, Enrollment):
+            raise InputError(f"enrollment: expected what enroll() gave, got {type(enrollment).__name__}.")
+        if enrollment.fingerprint != self._fingerprint():
+            raise InputError("enrollment: was made by another model, or before this one was fitted again.")
+        chosen = chosen_models(enrollment, models)
         matrix = self._samples(test, "test")
         parameters, shareable = self._shareable()
-        seen = self._seen() if enrolment.trained else None
-        scorer = EnrolmentScorer(parameters, shareable, matrix, score_dtype(dtype, test), seen)
-        if enrolment.channels_known:
+        seen = self._seen() if enrollment.trained else None
+        scorer = EnrollmentScorer(parameters, shareable, matrix, score_dtype(dtype, test), seen)
+        if enrollment.channels_known:
             codes = None
             if test_channels is not None:
-                labels, names = enrolment.channel_labels, enrolment.conditions
+                labels, names = enrollment.channel_labels, enrollment.conditions
                 codes, _ = self._labels_like(test_channels, labels, len(matrix), "test_channels", names)
                 codes = np.where(codes < [len(some) for some in labels], codes, MISSING)
-            scores: AnyArray = scorer.known(enrolment, codes)[chosen]
+            scores: AnyArray = scorer.known(enrollment, codes)[chosen]
             return calibrate(scores)
         if test_channels is not None:
-            raise InputError("test_channels: the enrolment was made without channels; give enroll() its channels.")
-        scores = scorer.unknown(enrolment, self._priors(same_channel), beam_width(beam))[chosen]
+            raise InputError("test_channels: the enrollment was made without channels; give enroll() its channels.")
+        scores = scorer.unknown(enrollment, self._priors(same_channel), beam_width(beam))[chosen]
         return calibrate(scores)
 
     def score_sets(
@@ -279,10 +283,10 @@ class Scores(Arguments):
         pairs : (n, 2) integers, optional
             Score only these.
         use_training, calibrated, beam
-            As in ``enroll`` and ``score_enrolment``; exact up to 8 samples in both sets together.
+            As in ``enroll`` and ``score_enrollment``; exact up to 8 samples in both sets together.
         """
         parameters, shareable = self._shareable()
-        latents = Latents.of(parameters, factors_of(shareable))
+        latents = Projection.of(parameters, factors_of(shareable))
         sides = [
             [latents.project(self._samples(X, name)) for X in sets]
             for name, sets in (("sets_a", checked_sets(sets_a, "sets_a")), ("sets_b", checked_sets(sets_b, "sets_b")))

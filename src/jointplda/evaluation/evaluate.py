@@ -7,16 +7,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jointplda.data.labels import encode
+from jointplda._typing import Array, BoolArray
 from jointplda.errors import InputError, warn
+from jointplda.labels import encode
+from jointplda.metrics._checks import as_trials
+from jointplda.metrics.cells import CELL_PARTS, cell_parts
 from jointplda.metrics.measures import PRIORS, Measures, measure
-from jointplda.metrics.parts import CELL_PARTS, cell_parts
-from jointplda.metrics.resampling import bootstrap, speaker_codes
-from jointplda.metrics.trials import Floats, Mask, as_trials
+from jointplda.metrics.speaker_bootstrap import bootstrap, speaker_codes
 
 POOLED = "pooled"
 MOST_CONDITIONS = 50
-Codes = NDArray[np.int64]
+IntArray = NDArray[np.int64]
 Progress = Callable[[str, int, int], object]
 
 
@@ -57,8 +58,8 @@ class Evaluation:
     level : float
     """
 
-    scores: Floats
-    target: Mask
+    scores: Array
+    target: BoolArray
     same_channel: NDArray[np.int8] | None
     parts: Mapping[str, Part]
     is_llr: bool
@@ -96,7 +97,7 @@ class Coded:
 
 
 @dataclass(frozen=True)
-class Settings:
+class EvaluationSettings:
     """How to measure.
 
     Parameters
@@ -120,12 +121,12 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Sides:
+class TrialSides:
     """What is known of both sides of each trial.
 
     Parameters
     ----------
-    enrol_speakers, test_speakers : array-like, shape (n,), or None
+    enroll_speakers, test_speakers : array-like, shape (n,), or None
         Needed for intervals. Whole numbers from 0 are quickest.
     same_channel : array-like of int, shape (n,), or None
         1 where both sides share their channel, 0 where they do not, -1 where it is not known.
@@ -133,7 +134,7 @@ class Sides:
         Further labels of trials, each value a part of its own; empty text is no value.
     """
 
-    enrol_speakers: Any = None
+    enroll_speakers: Any = None
     test_speakers: Any = None
     same_channel: Any = None
     conditions: Mapping[str, Any] = field(default_factory=dict)
@@ -142,8 +143,8 @@ class Sides:
 def evaluate(
     scores: ArrayLike,
     target: ArrayLike,
-    sides: Sides | None = None,
-    settings: Settings | None = None,
+    sides: TrialSides | None = None,
+    settings: EvaluationSettings | None = None,
     callback: Progress | None = None,
 ) -> Evaluation:
     """Measure scored trials, pooled and in parts.
@@ -153,9 +154,9 @@ def evaluate(
     scores : array-like, shape (n,)
         Natural-log likelihood ratios.
     target : array-like of bool, shape (n,)
-    sides : Sides, optional
+    sides : TrialSides, optional
         Speakers (for intervals), channels (for the cells) and conditions.
-    settings : Settings, optional
+    settings : EvaluationSettings, optional
     callback : callable, optional
         Called with (part, draws done, draws).
 
@@ -166,12 +167,12 @@ def evaluate(
     values, mask = as_trials(scores, target)
     if np.median(values[mask]) < np.median(values[~mask]):
         warn("targets score lower than non-targets in the middle: do higher scores mean the same speaker?")
-    sides, settings = sides or Sides(), settings or Settings()
+    sides, settings = sides or TrialSides(), settings or EvaluationSettings()
     same = None if sides.same_channel is None else np.asarray(sides.same_channel, dtype=np.int8)
     if same is not None and same.shape != mask.shape:
         raise InputError(f"same_channel should have one value for each of the {len(mask):,} scores, got {same.shape}.")
-    drawn = settings.draws if sides.enrol_speakers is not None and sides.test_speakers is not None else 0
-    speakers = speaker_codes(sides.enrol_speakers, sides.test_speakers, len(mask))[:2] if drawn else None
+    drawn = settings.draws if sides.enroll_speakers is not None and sides.test_speakers is not None else 0
+    speakers = speaker_codes(sides.enroll_speakers, sides.test_speakers, len(mask))[:2] if drawn else None
     measured = _Measurer(values, mask, speakers, settings, drawn, callback)
     parts = {name: measured.part(name, members) for name, members in _members(mask, same, sides.conditions)}
     return Evaluation(values, mask, same, parts, settings.is_llr, drawn, measured.speakers, settings.level)
@@ -181,15 +182,15 @@ def evaluate(
 class _Measurer:
     """Measures one part after the other."""
 
-    scores: Floats
-    target: Mask
-    pairs: tuple[Codes, Codes] | None
-    settings: Settings
+    scores: Array
+    target: BoolArray
+    pairs: tuple[IntArray, IntArray] | None
+    settings: EvaluationSettings
     draws: int
     callback: Progress | None
     speakers: int = 0
 
-    def part(self, name: str, members: Mask | None) -> Part:
+    def part(self, name: str, members: BoolArray | None) -> Part:
         """The trials of one part; all of them where ``members`` is None."""
         chosen: Any = slice(None) if members is None else members
         scores, target = self.scores[chosen], self.target[chosen]
@@ -200,7 +201,7 @@ class _Measurer:
         found = measure(scores, target, self.settings.priors, is_llr=self.settings.is_llr)
         return Part(found, self._intervals(name, scores, target, chosen), targets, nontargets)
 
-    def _intervals(self, name: str, scores: Floats, target: Mask, chosen: Any) -> dict[str, tuple[float, float]]:
+    def _intervals(self, name: str, scores: Array, target: BoolArray, chosen: Any) -> dict[str, tuple[float, float]]:
         if self.pairs is None:
             return {}
         result = bootstrap(
@@ -224,8 +225,8 @@ class _Measurer:
 
 
 def _members(
-    target: Mask, same: NDArray[np.int8] | None, conditions: Mapping[str, Any]
-) -> Iterator[tuple[str, Mask | None]]:
+    target: BoolArray, same: NDArray[np.int8] | None, conditions: Mapping[str, Any]
+) -> Iterator[tuple[str, BoolArray | None]]:
     """Each part's name and its trials; None for all of them."""
     yield POOLED, None
     if same is not None:

@@ -7,9 +7,11 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from jointplda.data.tables import UNKNOWN, Index, Names, ScoreTable, Trials, positions, some
+from jointplda._identifiers import positions, some
+from jointplda._typing import IntArray, Names
 from jointplda.errors import InputError, warn
 from jointplda.evaluation.evaluate import Coded
+from jointplda.trial_list import UNKNOWN, ScoreTable, Trials
 
 
 def with_key(scores: ScoreTable, key: Trials, *, allow_missing: bool = False) -> ScoreTable:
@@ -34,8 +36,8 @@ def with_key(scores: ScoreTable, key: Trials, *, allow_missing: bool = False) ->
     key = _once(key.take(key.target != UNKNOWN))
     own = pair_codes(scores.trials)
     models, samples = positions(key.models, scores.trials.models), positions(key.samples, scores.trials.samples)
-    enrol, test = models[key.enrol], samples[key.test]
-    wanted = np.where((enrol < 0) | (test < 0), -1, enrol * len(scores.trials.samples) + test)
+    enroll, test = models[key.enroll], samples[key.test]
+    wanted = np.where((enroll < 0) | (test < 0), -1, enroll * len(scores.trials.samples) + test)
     order = np.argsort(own, kind="stable")
     place = np.searchsorted(own, wanted, sorter=order)
     rows = order[np.minimum(place, len(order) - 1)] if len(order) else np.zeros(len(wanted), dtype=np.int64)
@@ -46,7 +48,7 @@ def with_key(scores: ScoreTable, key: Trials, *, allow_missing: bool = False) ->
 
 
 def _refuse_unmatched(
-    scores: ScoreTable, key: Trials, rows: Index, found: NDArray[np.bool_], allow_missing: bool
+    scores: ScoreTable, key: Trials, rows: IntArray, found: NDArray[np.bool_], allow_missing: bool
 ) -> None:
     """Trials without a score, and scores without a trial in the key."""
     missing = np.flatnonzero(~found)
@@ -57,7 +59,7 @@ def _refuse_unmatched(
         raise InputError(
             f"no trial of the key has a score: the key has {_pair(key, 0) if len(key) else 'no trials'}, "
             f"the scores have {_pair(first, 0) if len(first) else 'no trials'}. Are the ids written alike, and "
-            "enrolment and test in the same order?"
+            "enrollment and test in the same order?"
         )
     if not allow_missing and len(missing):
         shown = some(_pair(key, i) for i in missing[:6])
@@ -84,16 +86,16 @@ def _once(trials: Trials) -> Trials:
     return trials.take(np.sort(first))
 
 
-def pair_codes(trials: Trials) -> Index:
+def pair_codes(trials: Trials) -> IntArray:
     """One number for each (model, sample)."""
-    return trials.enrol * max(len(trials.samples), 1) + trials.test
+    return trials.enroll * max(len(trials.samples), 1) + trials.test
 
 
 def speakers_from_targets(trials: Trials, models: Mapping[str, Sequence[str]] | None = None) -> tuple[Names, Names]:
     """Speakers of models and of samples, as the key's own target trials join them.
 
     Models and samples that a chain of target trials links are one speaker; an impostor sample without any target
-    trial is a speaker of its own. An enrolment name that is not in ``models`` is the sample of that name itself; a
+    trial is a speaker of its own. An enrollment name that is not in ``models`` is the sample of that name itself; a
     model is linked to its own samples.
 
     Returns
@@ -108,7 +110,7 @@ def speakers_from_targets(trials: Trials, models: Mapping[str, Sequence[str]] | 
     owner = np.repeat(np.arange(n_models), [len(each) for each in own])
     enrolled = positions([sample for each in own for sample in each], trials.samples)
     there = enrolled >= 0
-    rows = np.concatenate((targets.enrol, owner[there]))
+    rows = np.concatenate((targets.enroll, owner[there]))
     columns = np.concatenate((targets.test, enrolled[there])) + n_models
     links = coo_array((np.ones(len(rows), dtype=np.int8), (rows, columns)), shape=(size, size))
     _, component = connected_components(links, directed=False)
@@ -117,35 +119,35 @@ def speakers_from_targets(trials: Trials, models: Mapping[str, Sequence[str]] | 
 
 
 def model_labels(of_samples: Mapping[str, str], models: Mapping[str, Sequence[str]], names: Names) -> list[set[str]]:
-    """The labels that each model's enrolment samples have; a model without a map is a sample itself."""
+    """The labels that each model's enrollment samples have; a model without a map is a sample itself."""
     return [{of_samples.get(s, "") for s in models.get(str(name), [str(name)])} - {""} for name in names]
 
 
-def same_channel(enrol: Sequence[set[str]], test: Names, trials: Trials) -> NDArray[np.int8]:
+def same_channel(enroll: Sequence[set[str]], test: Names, trials: Trials) -> NDArray[np.int8]:
     """1 where the test sample's channel is among the model's channels, 0 where not, -1 where either is not known."""
-    levels = sorted({label for each in enrol for label in each} | {str(label) for label in test if label})
+    levels = sorted({label for each in enroll for label in each} | {str(label) for label in test if label})
     number = {label: index for index, label in enumerate(levels)}
-    member = np.zeros((len(enrol), len(levels) + 1), dtype=np.bool_)
-    for row, each in enumerate(enrol):
+    member = np.zeros((len(enroll), len(levels) + 1), dtype=np.bool_)
+    for row, each in enumerate(enroll):
         member[row, [number[label] for label in each]] = True
     codes = np.array([number.get(str(label), len(levels)) for label in test], dtype=np.int64)
-    result = member[trials.enrol, codes[trials.test]].astype(np.int8)
+    result = member[trials.enroll, codes[trials.test]].astype(np.int8)
     labelled = np.asarray(member.any(axis=1))
-    unknown = ~labelled[trials.enrol] | (codes[trials.test] == len(levels))
+    unknown = ~labelled[trials.enroll] | (codes[trials.test] == len(levels))
     result[unknown] = -1
     return result
 
 
-def pair_conditions(enrol: Sequence[set[str]], test: Names, trials: Trials) -> Coded:
+def pair_conditions(enroll: Sequence[set[str]], test: Names, trials: Trials) -> Coded:
     """Labels of both sides, as ``a`` where they agree and ``a / b`` (in order of the alphabet) where not."""
-    left, first = np.unique(np.array(["+".join(sorted(each)) for each in enrol], dtype=np.str_), return_inverse=True)
+    left, first = np.unique(np.array(["+".join(sorted(each)) for each in enroll], dtype=np.str_), return_inverse=True)
     right, second = np.unique(test, return_inverse=True)
     texts = [["" if not a or not b else a if a == b else " / ".join(sorted((a, b))) for b in right] for a in left]
     names = sorted({text for row in texts for text in row if text})
     number = {name: index for index, name in enumerate(names)}
     codes = np.array([[number.get(text, -1) for text in row] for row in texts], dtype=np.int64)
-    return Coded(codes[first[trials.enrol], second[trials.test]], names)
+    return Coded(codes[first[trials.enroll], second[trials.test]], names)
 
 
 def _pair(trials: Trials, index: int) -> str:
-    return f"{trials.models[trials.enrol[index]]} {trials.samples[trials.test[index]]}"
+    return f"{trials.models[trials.enroll[index]]} {trials.samples[trials.test[index]]}"

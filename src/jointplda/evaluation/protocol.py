@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jointplda.data.tables import Names, some
+from jointplda._identifiers import some
+from jointplda._typing import Names
 from jointplda.errors import InputError
-from jointplda.evaluation.evaluate import Sides
+from jointplda.evaluation.evaluate import TrialSides
 from jointplda.evaluation.systems import TestSet, TrainingSet, all_pairs
 from jointplda.formats import match_ids, read_trials
 
@@ -43,7 +44,7 @@ class Experiment(NamedTuple):
 
     train: TrainingSet
     test: TestSet
-    sides: Sides
+    sides: TrialSides
     target: NDArray[np.bool_]
 
 
@@ -145,7 +146,7 @@ def trials_of(
     same[~(known[pairs[:, 0]] & known[pairs[:, 1]])] = -1
     training = TrainingSet(train.X, train.speakers, train.channels, conditions)
     testing = TestSet(test.X, test.X, pairs, test.channels, test.channels)
-    return Experiment(training, testing, Sides(codes[pairs[:, 0]], codes[pairs[:, 1]], same), target)
+    return Experiment(training, testing, TrialSides(codes[pairs[:, 0]], codes[pairs[:, 1]], same), target)
 
 
 def _listed(
@@ -153,7 +154,7 @@ def _listed(
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Rows and truth of listed trials."""
     listed = read_trials(trials)
-    left = match_ids(listed.models, test.ids, "enrolment ids", str(trials), allow_missing)[listed.enrol]
+    left = match_ids(listed.models, test.ids, "enrollment ids", str(trials), allow_missing)[listed.enroll]
     right = match_ids(listed.samples, test.ids, "test ids", str(trials), allow_missing)[listed.test]
     kept = (left >= 0) & (right >= 0)
     pairs = np.stack((left[kept], right[kept]), axis=1)

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jointplda.data.labels import Columns
+from jointplda._typing import Array
 from jointplda.errors import InputError
 from jointplda.estimators.joint import JointPLDA
+from jointplda.estimators.pipeline import Pipeline, automatic_pipeline, make_pipeline
 from jointplda.estimators.plain import PLDA
-from jointplda.learn.em import Iteration
-from jointplda.metrics.trials import Floats
-from jointplda.pipeline import Pipeline, automatic_pipeline, make_pipeline
+from jointplda.labels import ConditionColumns
+from jointplda.model.em import Iteration
 from jointplda.preprocessing import LDA, PCA, Center, LengthNorm
 
 Labels = NDArray[Any]
@@ -47,20 +47,20 @@ class TestSet:
 
     Parameters
     ----------
-    enrol, test : ndarray, shape (n, d) and (m, d)
+    enroll, test : ndarray, shape (n, d) and (m, d)
         May be one and the same.
     pairs : ndarray of int, shape (trials, 2)
-        Rows of ``enrol`` and of ``test``.
-    enrol_channels, test_channels : ndarray of str, shape (n, conditions) and (m, conditions), or None
+        Rows of ``enroll`` and of ``test``.
+    enroll_channels, test_channels : ndarray of str, shape (n, conditions) and (m, conditions), or None
         Only the systems that remove channel means look at these; Joint PLDA averages over the channels.
     """
 
     __test__ = False
 
-    enrol: NDArray[Any]
+    enroll: NDArray[Any]
     test: NDArray[Any]
     pairs: NDArray[np.int64]
-    enrol_channels: Labels | None = None
+    enroll_channels: Labels | None = None
     test_channels: Labels | None = None
 
 
@@ -108,7 +108,7 @@ class Scored:
 
     name: str
     description: str
-    scores: Floats
+    scores: Array
     is_llr: bool = True
     model: Pipeline | None = field(default=None, repr=False)
 
@@ -141,7 +141,7 @@ def run_systems(
     Scored
     """
     recipe = recipe or Recipe()
-    channels_known = test.enrol_channels is not None and test.test_channels is not None
+    channels_known = test.enroll_channels is not None and test.test_channels is not None
     chosen = list(SYSTEMS) if systems is None else list(systems)
     for name in chosen:
         if name not in SYSTEMS:
@@ -175,17 +175,17 @@ class ChannelMeans:
             self.shifts.append(means)
             rest -= self._shift(column, means)
 
-    def remove(self, X: NDArray[Any], channels: Labels) -> Floats:
+    def remove(self, X: NDArray[Any], channels: Labels) -> Array:
         """Samples (n, d) without their channels' means."""
-        rest: Floats = np.asarray(X, dtype=np.float64) - self.mean
+        rest: Array = np.asarray(X, dtype=np.float64) - self.mean
         for column, means in zip(channels.T, self.shifts, strict=True):
             rest -= self._shift(column, means)
         return rest
 
-    def _shift(self, column: Labels, means: dict[str, NDArray[Any]]) -> Floats:
+    def _shift(self, column: Labels, means: dict[str, NDArray[Any]]) -> Array:
         levels, index = np.unique(column, return_inverse=True)
         zero = np.zeros_like(self.mean, dtype=np.float64)
-        shifts: Floats = np.array([means.get(str(level), zero) for level in levels])
+        shifts: Array = np.array([means.get(str(level), zero) for level in levels])
         return shifts[index]
 
 
@@ -194,7 +194,7 @@ Report = Callable[[Iteration], object] | None
 
 def _cosine(name: str, train: TrainingSet, test: TestSet, recipe: Recipe, report: Report) -> Scored:
     center = Center().fit(train.X)
-    sides = [LengthNorm().fit_transform(center.transform(X)) for X in (test.enrol, test.test)]
+    sides = [LengthNorm().fit_transform(center.transform(X)) for X in (test.enroll, test.test)]
     scores = np.empty(len(test.pairs))
     for start in range(0, len(scores), _AT_ONCE):
         rows = test.pairs[start : start + _AT_ONCE]
@@ -254,9 +254,9 @@ def _without_means(
     def run(name: str, train: TrainingSet, test: TestSet, recipe: Recipe, report: Report) -> Scored:
         means = ChannelMeans(train.X, train.channels)
         bare = TrainingSet(means.remove(train.X, train.channels), train.speakers, train.channels, train.conditions)
-        enrol = means.remove(test.enrol, np.asarray(test.enrol_channels))
-        other = enrol if test.test is test.enrol else means.remove(test.test, np.asarray(test.test_channels))
-        result = system(name, bare, TestSet(enrol, other, test.pairs), recipe, report)
+        enroll = means.remove(test.enroll, np.asarray(test.enroll_channels))
+        other = enroll if test.test is test.enroll else means.remove(test.test, np.asarray(test.test_channels))
+        result = system(name, bare, TestSet(enroll, other, test.pairs), recipe, report)
         text = f"{result.description}; means of the known channels removed"
         return Scored(name, text, result.scores, result.is_llr, None)
 
@@ -291,12 +291,12 @@ def model_rank(pipe: Pipeline) -> int:
 
 
 def _scored(name: str, description: str, pipe: Pipeline, test: TestSet, **settings: Any) -> Scored:
-    scores = np.asarray(pipe.score_trials(test.enrol, test.test, test.pairs, **settings), dtype=np.float64)
+    scores = np.asarray(pipe.score_trials(test.enroll, test.test, test.pairs, **settings), dtype=np.float64)
     return Scored(name, description, scores, True, pipe)
 
 
-def _named(train: TrainingSet) -> Columns:
-    return Columns(tuple(train.conditions), tuple(train.channels.T))
+def _named(train: TrainingSet) -> ConditionColumns:
+    return ConditionColumns(tuple(train.conditions), tuple(train.channels.T))
 
 
 def _dimensions(wanted: int | None, train: TrainingSet) -> int:

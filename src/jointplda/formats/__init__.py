@@ -1,13 +1,13 @@
-"""Files of speaker recognition: embeddings, labels, enrolments, trials, scores and the models of others.
+"""Files of speaker recognition: embeddings, labels, enrollments, trials, scores and the models of others.
 
 Readers go by content and by the names in headers, never by the name of the file; text may be gzipped. What cannot be
 read is a FileError that names the file, the line, what was expected and what came. Writers write whole files or none.
 """
 
-from jointplda.formats.embeddings import read_embeddings
-from jointplda.formats.embeddings_out import write_embeddings
-from jointplda.formats.enrolment import read_enrolment, read_num_utts, write_enrolment
-from jointplda.formats.foreign import (
+from jointplda.formats.embedding_reader import read_embeddings
+from jointplda.formats.embedding_writer import write_embeddings
+from jointplda.formats.enrollment_lists import read_enrollment, read_num_utts, write_enrollment
+from jointplda.formats.foreign_plda import (
     KaldiPlda,
     XvecTransform,
     from_covariances,
@@ -19,10 +19,10 @@ from jointplda.formats.foreign import (
     write_pyannote_plda,
     write_xvec_transform,
 )
-from jointplda.formats.labels import read_labels
+from jointplda.formats.label_reader import read_labels
 from jointplda.formats.names import match_ids
-from jointplda.formats.scores import read_scores, write_scores
-from jointplda.formats.trials import read_trials, write_trials
+from jointplda.formats.score_files import read_scores, write_scores
+from jointplda.formats.trial_files import read_trials, write_trials
 
 __all__ = [
     "KaldiPlda",
@@ -30,7 +30,7 @@ __all__ = [
     "from_covariances",
     "match_ids",
     "read_embeddings",
-    "read_enrolment",
+    "read_enrollment",
     "read_kaldi_plda",
     "read_labels",
     "read_num_utts",
@@ -40,7 +40,7 @@ __all__ = [
     "read_xvec_transform",
     "to_covariances",
     "write_embeddings",
-    "write_enrolment",
+    "write_enrollment",
     "write_kaldi_plda",
     "write_pyannote_plda",
     "write_scores",

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jointplda.data.tables import NONTARGET, TARGET, UNKNOWN, Names, ScoreTable, Trials, no_duplicates
+from jointplda._identifiers import no_duplicates
+from jointplda._typing import Names
 from jointplda.errors import FileError, InputError
 from jointplda.formats.hdf5 import read_arrays, write_arrays
 from jointplda.formats.names import as_text
-from jointplda.formats.pairs import refuse_contradictions
+from jointplda.formats.pair_rows import refuse_contradictions
 from jointplda.formats.text import PathLikeStr
+from jointplda.trial_list import NONTARGET, TARGET, UNKNOWN, ScoreTable, Trials
 
 _MODELS = ("modelset", "ID/row_ids", "model_names")
 _SAMPLES = ("segset", "ID/column_ids", "test_names")
@@ -44,11 +46,11 @@ def read_key(path: Path) -> Trials:
         labelled = bool(nontarget.any())
     else:
         raise FileError(f"{path}: expected trial_mask, or tar_mask and non_mask, {_there(arrays)}.")
-    enrol, test = np.nonzero(target | nontarget)
-    if not len(enrol):
+    enroll, test = np.nonzero(target | nontarget)
+    if not len(enroll):
         raise FileError(f"{path}: the key marks no trial.")
-    labels = np.where(target[enrol, test], TARGET, NONTARGET).astype(np.int8) if labelled else None
-    return Trials(models, samples, enrol.astype(np.int64), test.astype(np.int64), labels)
+    labels = np.where(target[enroll, test], TARGET, NONTARGET).astype(np.int8) if labelled else None
+    return Trials(models, samples, enroll.astype(np.int64), test.astype(np.int64), labels)
 
 
 def read_score_matrix(path: Path) -> ScoreTable:
@@ -62,18 +64,18 @@ def read_score_matrix(path: Path) -> ScoreTable:
         raise FileError(f"{path}: expected scores, {_there(arrays)}.{hint}")
     scores = _oriented(scores, shape, path, "scores").astype(np.float64)
     mask = _first(arrays, ("score_mask", "scoremask"))
-    enrol, test = np.nonzero(np.ones(shape) if mask is None else _mask(mask, shape, path))
-    if not len(enrol):
+    enroll, test = np.nonzero(np.ones(shape) if mask is None else _mask(mask, shape, path))
+    if not len(enroll):
         raise FileError(f"{path}: score_mask marks no score.")
-    return checked_scores(Trials(models, samples, enrol.astype(np.int64), test.astype(np.int64)), scores, path)
+    return checked_scores(Trials(models, samples, enroll.astype(np.int64), test.astype(np.int64)), scores, path)
 
 
 def checked_scores(trials: Trials, matrix: NDArray[np.float64], path: Path) -> ScoreTable:
     """The scores of trials out of a matrix, none of them NaN."""
-    values = matrix[trials.enrol, trials.test]
+    values = matrix[trials.enroll, trials.test]
     bad = np.flatnonzero(np.isnan(values))
     if len(bad):
-        pair = f"{str(trials.models[trials.enrol[bad[0]]])!r} {str(trials.samples[trials.test[bad[0]]])!r}"
+        pair = f"{str(trials.models[trials.enroll[bad[0]]])!r} {str(trials.samples[trials.test[bad[0]]])!r}"
         raise FileError(f"{path}: the score of the pair {pair} is NaN ({len(bad)} such scores in all).")
     return ScoreTable(trials, values)
 
@@ -81,7 +83,7 @@ def checked_scores(trials: Trials, matrix: NDArray[np.float64], path: Path) -> S
 def write_key(trials: Trials, path: PathLikeStr) -> None:
     """Write a key under the names of SIDEKIT."""
     if trials.columns:
-        trials = Trials(trials.models, trials.samples, trials.enrol, trials.test, trials.target)
+        trials = Trials(trials.models, trials.samples, trials.enroll, trials.test, trials.target)
     marks = np.ones(len(trials), np.int8)
     if trials.target is not None:
         if np.any(trials.target == UNKNOWN):
@@ -89,7 +91,7 @@ def write_key(trials: Trials, path: PathLikeStr) -> None:
         marks = np.where(trials.target == TARGET, 1, -1).astype(np.int8)
         refuse_contradictions(trials, trials.target, "label", Path(path), None)
     mask = np.zeros((len(trials.models), len(trials.samples)), np.int8)
-    mask[trials.enrol, trials.test] = marks
+    mask[trials.enroll, trials.test] = marks
     arrays = {"modelset": trials.models, "segset": trials.samples, "trial_mask": mask}
     if trials.target is not None and not np.any(mask < 0):
         arrays |= {"tar_mask": mask, "non_mask": np.zeros_like(mask)}
@@ -102,8 +104,8 @@ def write_score_matrix(table: ScoreTable, path: PathLikeStr) -> None:
     refuse_contradictions(trials, table.values, "score", Path(path), None)
     scores = np.zeros((len(trials.models), len(trials.samples)))
     mask = np.zeros(scores.shape, np.int8)
-    scores[trials.enrol, trials.test] = table.values
-    mask[trials.enrol, trials.test] = 1
+    scores[trials.enroll, trials.test] = table.values
+    mask[trials.enroll, trials.test] = 1
     write_arrays(path, {"modelset": trials.models, "segset": trials.samples, "scores": scores, "score_mask": mask})
 
 

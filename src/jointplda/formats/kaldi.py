@@ -16,7 +16,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from jointplda.data.tables import EmbeddingTable, Names
+from jointplda._typing import Names
+from jointplda.embedding_table import EmbeddingTable
 from jointplda.errors import FileError
 from jointplda.formats.names import as_names
 from jointplda.formats.text import PathLikeStr, decoded, lines, opened, target_file, text_file, without_spaces

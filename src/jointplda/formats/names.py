@@ -10,9 +10,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from jointplda.data.tables import NONTARGET, TARGET, Index, Names, positions
+from jointplda._identifiers import positions
+from jointplda._typing import IntArray, Names
 from jointplda.errors import FileError, InputError
 from jointplda.formats.text import Field, decoded
+from jointplda.trial_list import NONTARGET, TARGET
 
 ID_NAMES = (
     "id", "ids", "utt", "utterance", "uttid", "utteranceid", "segmentid", "segment", "sample", "sampleid", "name",
@@ -61,11 +63,11 @@ class Gathered:
         index = self.index
         self.codes.extend([index.setdefault(field, len(index)) for field in fields])
 
-    def indexes(self) -> Index:
+    def indexes(self) -> IntArray:
         """Index of each row's field among the distinct ones, shape (n,)."""
         return np.frombuffer(self.codes, dtype=np.int64) if self.codes else np.empty(0, np.int64)
 
-    def names(self, path: Path, numbers: Index) -> Names:
+    def names(self, path: Path, numbers: IntArray) -> Names:
         """The distinct fields as text, in order of first appearance; ``numbers`` are the lines of the rows."""
         try:
             return as_names([f if isinstance(f, str) else f.decode("utf-8") for f in self.index])
@@ -74,7 +76,7 @@ class Gathered:
                 decoded(field, path, int(numbers[np.argmax(self.indexes() == code)]))
             raise
 
-    def text(self, path: Path, numbers: Index) -> Names:
+    def text(self, path: Path, numbers: IntArray) -> Names:
         """Every row's field as text, shape (n,)."""
         return self.names(path, numbers)[self.indexes()]
 
@@ -130,14 +132,14 @@ def match_ids(
     where: str,
     allow_missing: bool = False,
     among: str = "the embeddings",
-) -> Index:
+) -> IntArray:
     """Where each wanted id is among the available ones.
 
     Parameters
     ----------
     wanted, available : sequence of str
     what : str
-        What the wanted ids are, for the message: ``"enrolment ids"``.
+        What the wanted ids are, for the message: ``"enrollment ids"``.
     where : str
         The file that names them.
     allow_missing : bool
@@ -148,7 +150,7 @@ def match_ids(
     Returns
     -------
     index : ndarray of int, shape (len(wanted),)
-        Index into ``available``; -1 where there is none.
+        IntArray into ``available``; -1 where there is none.
 
     Raises
     ------

@@ -13,8 +13,8 @@ from os import PathLike
 from pathlib import Path
 from typing import BinaryIO, TextIO, cast
 
+from jointplda._atomic import replacing
 from jointplda.errors import FileError, InputError
-from jointplda.files import replacing
 
 PathLikeStr = str | PathLike[str]
 Field = str | bytes

@@ -1,5 +1,7 @@
 """Error rates, costs and their intervals. Scores are natural-log likelihood ratios; accept if s >= t."""
 
+from jointplda.metrics.cells import CELL_PARTS, cell_parts
+from jointplda.metrics.convex_hull import Hull, hull
 from jointplda.metrics.measures import (
     PRIORS,
     Measures,
@@ -11,9 +13,8 @@ from jointplda.metrics.measures import (
     min_cllr,
     min_dcf,
 )
-from jointplda.metrics.parts import CELL_PARTS, cell_parts, roc, roc_at
-from jointplda.metrics.resampling import Bootstrap, bootstrap
-from jointplda.metrics.rocch import Hull, hull
+from jointplda.metrics.roc_curve import roc, roc_at
+from jointplda.metrics.speaker_bootstrap import Bootstrap, bootstrap
 
 __all__ = [
     "CELL_PARTS",

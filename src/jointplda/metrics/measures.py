@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
+from jointplda._typing import Array, BoolArray
 from jointplda.errors import InputError
-from jointplda.metrics.rocch import Hull, hull, hull_of_labels
-from jointplda.metrics.trials import PIECE, Floats, Mask, as_trials, as_weights, labels_in_order
+from jointplda.metrics._checks import as_trials, as_weights
+from jointplda.metrics._sorting import PIECE, labels_in_order
+from jointplda.metrics.convex_hull import Hull, hull, hull_of_labels
 
 PRIORS = (0.05, 0.01, 0.005, 0.001)
 """Usual target priors of the detection cost, with both costs 1."""
@@ -168,7 +170,7 @@ def bayes_threshold(prior: float, cost_miss: float = 1.0, cost_fa: float = 1.0) 
     return float(np.log(false_alarm / miss))
 
 
-def _act_dcf(scores: Floats, target: Mask, prior: float, cost_miss: float, cost_fa: float) -> float:
+def _act_dcf(scores: Array, target: BoolArray, prior: float, cost_miss: float, cost_fa: float) -> float:
     miss, false_alarm = _costs(prior, cost_miss, cost_fa)
     accepted = scores >= bayes_threshold(prior, cost_miss, cost_fa)
     targets = np.count_nonzero(target)
@@ -187,7 +189,7 @@ def _costs(prior: float, cost_miss: float, cost_fa: float) -> tuple[float, float
     return cost_miss * prior, cost_fa * (1 - prior)
 
 
-def _cllr(scores: Floats, target: Mask) -> float:
+def _cllr(scores: Array, target: BoolArray) -> float:
     """Cllr in pieces; by the definition where it is small, or a score infinite."""
     sums = np.zeros(2)
     with np.errstate(invalid="ignore"):
@@ -198,7 +200,7 @@ def _cllr(scores: Floats, target: Mask) -> float:
     return value if value > _SMALL else _plain_cllr(scores, target)
 
 
-def _softplus_sums(scores: Floats, target: Mask) -> Floats:
+def _softplus_sums(scores: Array, target: BoolArray) -> Array:
     """Sums of ln(1 + e^-s) over targets and of ln(1 + e^s) over non-targets, to an absolute 1e-15 a trial.
 
     ln(1 + e^z) = (|z| + z) / 2 + ln(1 + e^-|z|), and the last part of many trials is the logarithm of one product.
@@ -220,7 +222,7 @@ def _softplus_sums(scores: Floats, target: Mask) -> Floats:
     )
 
 
-def _plain_cllr(scores: Floats, target: Mask, weights: Floats | None = None) -> float:
+def _plain_cllr(scores: Array, target: BoolArray, weights: Array | None = None) -> float:
     """The same by the definition, accurate however small."""
     total = 0.0
     counted = np.ones(len(scores), dtype=bool) if weights is None else weights > 0  # 0 times infinity is 0

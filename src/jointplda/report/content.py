@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+Array = NDArray[np.float64]
 
 CELLS = ("same target", "cross target", "same non-target", "cross non-target")
 """Trials by truth, and by whether both sides share a channel."""
@@ -27,8 +27,8 @@ class Value:
 class Curve:
     """Points (x, y) in drawing order; may hold infinities (drawn at the edge of the plot)."""
 
-    x: Floats
-    y: Floats
+    x: Array
+    y: Array
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ class OperatingPoint:
 class Distribution:
     """Histogram of one cell's scores: density between ``edges``; ``below`` and ``above`` are shares outside them."""
 
-    edges: Floats
-    density: Floats
+    edges: Array
+    density: Array
     below: float
     above: float
     count: int
@@ -72,7 +72,7 @@ class Channels:
 
     condition: str
     names: Sequence[str]
-    at: Floats
+    at: Array
     counts: NDArray[np.int64]
     shares: tuple[float, float]
 
@@ -112,10 +112,10 @@ class Training:
         For settings that were chosen automatically, in the order they were tried.
     """
 
-    objective: Floats
+    objective: Array
     objective_name: str
     converged: bool
-    singular_values: Mapping[str, Floats]
+    singular_values: Mapping[str, Array]
     channels: Sequence[Channels] = ()
     attempts: Sequence[Attempt] = ()
 

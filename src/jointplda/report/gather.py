@@ -7,19 +7,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from jointplda._typing import AnyArray, Array
 from jointplda.calibration.pav import pav_curve
 from jointplda.evaluation.evaluate import POOLED, Evaluation, Part
-from jointplda.linalg import AnyArray
+from jointplda.metrics.cells import cell_parts
+from jointplda.metrics.convex_hull import hull
 from jointplda.metrics.measures import PRIORS, bayes_threshold
-from jointplda.metrics.parts import cell_parts, roc_at
-from jointplda.metrics.rocch import hull
+from jointplda.metrics.roc_curve import roc_at
 from jointplda.report.content import (
     CELLS,
     Attempt,
     Channels,
     Curve,
     Distribution,
-    Floats,
     OperatingPoint,
     System,
     Training,
@@ -135,7 +135,7 @@ def _det_curves(result: Evaluation) -> dict[str, Curve]:
     return curves
 
 
-def _det(scores: Floats, target: NDArray[np.bool_]) -> Curve:
+def _det(scores: Array, target: NDArray[np.bool_]) -> Curve:
     _, p_miss, p_fa = roc_at(scores, target)
     grid = np.stack([np.round(ndtri(np.clip(p, _EDGE, 1 - _EDGE)) * _GRID) for p in (p_miss, p_fa)])
     moved = np.any(grid[:, 1:] != grid[:, :-1], axis=0)
@@ -182,7 +182,7 @@ def _cell_members(result: Evaluation) -> list[tuple[str, NDArray[np.bool_]]]:
     return [(cell, by_name[cell.split()[0]] & truth[cell.split()[1]]) for cell in CELLS]
 
 
-def _distribution(scores: Floats, edges: Floats) -> Distribution:
+def _distribution(scores: Array, edges: Array) -> Distribution:
     counts, _ = np.histogram(scores[np.isfinite(scores)], edges)
     width = edges[1] - edges[0]
     n = len(scores)
@@ -208,5 +208,5 @@ def _pav(result: Evaluation) -> Curve:
     return Curve(*pav_curve(result.scores[finite], result.target[finite]))
 
 
-def _singular_values(loading: AnyArray) -> Floats:
+def _singular_values(loading: AnyArray) -> Array:
     return np.asarray(np.linalg.svd(loading, compute_uv=False), dtype=np.float64)

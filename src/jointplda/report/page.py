@@ -7,7 +7,7 @@ from importlib.metadata import version
 from importlib.resources import files
 from os import PathLike
 
-from jointplda.files import replacing
+from jointplda._atomic import replacing
 from jointplda.report.content import Page, System, Training
 from jointplda.report.glossary import GLOSSARY
 from jointplda.report.plots import (

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from jointplda._typing import Array
 from jointplda.report import scales, svg
-from jointplda.report.content import CELLS, Curve, Distribution, Floats, System
+from jointplda.report.content import CELLS, Curve, Distribution, System
 from jointplda.report.svg import Axes, Drawing, nothing
 
 PARTS = ("pooled", "same / same", "cross / same", "same / cross", "cross / cross")
@@ -287,7 +288,7 @@ def pav_plot(system: System) -> Drawing:
     return Drawing(svg.picture(460, 346, f"PAV plot of {system.name}", said, body))
 
 
-def _ordered(curve: Curve) -> tuple[Floats, Floats]:
+def _ordered(curve: Curve) -> tuple[Array, Array]:
     order = np.argsort(curve.x, kind="stable")
     return curve.x[order], curve.y[order]
 

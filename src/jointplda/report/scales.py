@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from jointplda.report.content import Floats
+from jointplda._typing import Array
 
 Ticks = tuple[tuple[float, str], ...]
 
@@ -18,15 +18,15 @@ _PROBIT_TICKS = (0.0001, 0.001, 0.005, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 0.9,
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def _same(values: Floats) -> Floats:
+def _same(values: Array) -> Array:
     return values
 
 
-def _probit(values: Floats) -> Floats:
+def _probit(values: Array) -> Array:
     return np.asarray(ndtri(np.clip(values, 0.0, 1.0)), dtype=np.float64)
 
 
-def _log(values: Floats) -> Floats:
+def _log(values: Array) -> Array:
     with np.errstate(all="ignore"):
         return np.log10(np.maximum(values, 0.0))
 
@@ -38,9 +38,9 @@ class Scale:
     low: float
     high: float
     ticks: Ticks
-    warp: Callable[[Floats], Floats] = _same
+    warp: Callable[[Array], Array] = _same
 
-    def __call__(self, values: ArrayLike) -> Floats:
+    def __call__(self, values: ArrayLike) -> Array:
         """Share of the axis: 0 at ``low``, 1 at ``high``; infinities fall on the ends, NaN stays NaN."""
         ends = self.warp(np.array([self.low, self.high]))
         warped = self.warp(np.asarray(values, dtype=np.float64))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jointplda.report.content import Floats
+from jointplda._typing import Array
 from jointplda.report.scales import Scale
 
 TOLERANCE = 0.3
@@ -50,7 +50,7 @@ def coordinate(value: float) -> str:
     return "0" if text == "-0.0" else text.removesuffix(".0")
 
 
-def thin(points: Floats, tolerance: float = TOLERANCE) -> Floats:
+def thin(points: Array, tolerance: float = TOLERANCE) -> Array:
     """Keep the points that a polyline needs to stay within ``tolerance`` of all others (Douglas and Peucker)."""
     keep = np.zeros(len(points), dtype=bool)
     keep[[0, -1]] = True
@@ -72,7 +72,7 @@ def thin(points: Floats, tolerance: float = TOLERANCE) -> Floats:
     return points[keep]
 
 
-def path(points: Floats) -> str:
+def path(points: Array) -> str:
     """Path data through the points, rounded to 0.1 px, in relative steps: they are shorter to write."""
     tenths = np.rint(points * 10).astype(np.int64)
     steps = [f"M{_tenths(tenths[0, 0])} {_tenths(tenths[0, 1])}"]
@@ -137,7 +137,7 @@ class Axes:
     inside: list[str] = field(default_factory=list)
     outside: list[str] = field(default_factory=list)
 
-    def at(self, x: ArrayLike, y: ArrayLike) -> Floats:
+    def at(self, x: ArrayLike, y: ArrayLike) -> Array:
         """Pixels of the points, relative to the axes' corner; points with a NaN are left out."""
         points = np.column_stack([self.x(x) * self.width, (1.0 - self.y(y)) * self.height])
         return points[~np.isnan(points).any(axis=1)]
@@ -148,7 +148,7 @@ class Axes:
         if len(points) > 1:
             self.inside.append(f'<path class="{css}" d="{path(thin(points, tolerance))}"/>')
 
-    def _visible(self, points: Floats) -> Floats:
+    def _visible(self, points: Array) -> Array:
         """Without the points whose neighbours both lie beyond the same edge as they do."""
         sides = np.hstack([points < 0, points > [self.width, self.height]])
         hidden = np.zeros(len(points), dtype=bool)

@@ -7,9 +7,10 @@ from os import PathLike
 
 import numpy as np
 
-from jointplda.files import replacing
+from jointplda._atomic import replacing
+from jointplda._typing import Array
 from jointplda.report import scales, svg
-from jointplda.report.content import Channels, Floats, Training
+from jointplda.report.content import Channels, Training
 from jointplda.report.svg import LETTER, Axes, Drawing, nothing
 
 MOST_LABELS = 60
@@ -151,7 +152,7 @@ def channels_plot(channels: Channels) -> Drawing:
     return Drawing(svg.picture(460, 346, f"Channels of {channels.condition}", said, axes.body(frame)), note)
 
 
-def _equal_axes(spots: Floats) -> Axes:
+def _equal_axes(spots: Array) -> Axes:
     """Axes around the spots and the origin, with one unit for both."""
     low, high = np.minimum(spots.min(axis=0), 0.0), np.maximum(spots.max(axis=0), 0.0)
     axes = Axes(scales.linear(0, 1), scales.linear(0, 1))
@@ -165,7 +166,7 @@ def _equal_axes(spots: Floats) -> Axes:
 Box = tuple[float, float, float, float]
 
 
-def _name_spots(axes: Axes, pixels: Floats, radii: Floats, names: list[str]) -> int:
+def _name_spots(axes: Axes, pixels: Array, radii: Array, names: list[str]) -> int:
     """Write each name where it overlaps nothing yet, the outermost channels first; how many found room."""
     taken = [(x - r, y - r, x + r, y + r) for (x, y), r in zip(pixels, radii, strict=True)]
     named = 0
@@ -186,7 +187,7 @@ def _name_spots(axes: Axes, pixels: Floats, radii: Floats, names: list[str]) -> 
     return named
 
 
-def _places(spot: Floats, away: float, width: float, room: float) -> Iterator[tuple[Box, bool]]:
+def _places(spot: Array, away: float, width: float, room: float) -> Iterator[tuple[Box, bool]]:
     """Where a name may stand: beside its dot, above or below, at its corners; then further out, with a line to it."""
     x, y = float(spot[0]), float(spot[1])
     for out in (0.0, 14.0, 28.0, 44.0, 62.0):
@@ -206,7 +207,7 @@ def _places(spot: Floats, away: float, width: float, room: float) -> Iterator[tu
             yield (left, centre - 7, left + width, centre + 7), out > 0
 
 
-def _leader(spot: Floats, radius: float, box: Box) -> Box:
+def _leader(spot: Array, radius: float, box: Box) -> Box:
     """Ends of a thin line from a dot's edge to the nearest point of its name."""
     end = np.clip(spot, [box[0], box[1] + 4], [box[2], box[3] - 2])
     start = spot + (end - spot) * radius / max(float(np.hypot(*(end - spot))), radius)

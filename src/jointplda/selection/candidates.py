@@ -44,7 +44,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Tried:
+class CandidateResult:
     """How a candidate did on the speakers held out.
 
     Attributes
@@ -76,13 +76,13 @@ class Tried:
         return float(np.std(self.min_cllrs, ddof=1) / np.sqrt(len(self.min_cllrs)))
 
 
-def strongest(tried: Sequence[Tried]) -> Tried:
+def strongest(tried: Sequence[CandidateResult]) -> CandidateResult:
     """The last of these, in order of strength, that is within one standard error of the best."""
     best = min(tried, key=lambda one: one.criterion)
     return [one for one in tried if not worse(one, best)][-1]
 
 
-def worse(one: Tried, other: Tried) -> bool:
+def worse(one: CandidateResult, other: CandidateResult) -> bool:
     """Whether ``one`` is worse by more than one standard error of the difference over folds."""
     difference = np.subtract(one.min_cllrs, other.min_cllrs)
     error = float(np.std(difference, ddof=1) / np.sqrt(len(difference)))

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from jointplda.data import embeddings
-from jointplda.data.labels import MISSING
+from jointplda import sample_matrix
+from jointplda._typing import Array, IntArray
 from jointplda.errors import InputError
-from jointplda.learn.statistics import Statistics, encode_all
-from jointplda.linalg import Array, IntArray
-from jointplda.selection.trials import Pairs, all_pairs, some_rows
+from jointplda.labels import MISSING
+from jointplda.model.statistics import Statistics, encode_all
+from jointplda.selection.fold_trials import Pairs, all_pairs, some_rows
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def make_folds(X: Any, y: Any, channels: Any, number: int, rng: np.random.Genera
 
     Statistics add up, so those of a fold's training speakers are sums of the others' and the samples are read once.
     """
-    matrix = embeddings.as_matrix(X)
+    matrix = sample_matrix.as_matrix(X)
     codes, labels, _ = encode_all(y, channels, len(matrix))
     speakers = int(codes[:, 0].max()) + 1
     several = np.bincount(codes[:, 0]) > 1

@@ -7,19 +7,18 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jointplda._parallel import in_pieces
+from jointplda._typing import Array, BoolArray, IntArray
 from jointplda.errors import warn
-from jointplda.learn.design import ChannelTest, channel_test, crossed_speakers
-from jointplda.learn.fit import Problem, Settings, fit, supported_rank
-from jointplda.learn.parameters import Parameters
-from jointplda.learn.reshaping import Reshaping
-from jointplda.learn.statistics import Statistics
-from jointplda.linalg import Array, BoolArray, IntArray
 from jointplda.metrics import cllr, min_cllr
-from jointplda.score.blocks import in_pieces
-from jointplda.score.pairs import PairModel, PairScorer, Side
+from jointplda.model.channel_shrinkage import ChannelShrinkage
+from jointplda.model.fit import FitSettings, Problem, fit, supported_rank
+from jointplda.model.parameters import Parameters
+from jointplda.model.statistics import Statistics
+from jointplda.scoring.pairs import PairModel, PairScorer, PreparedSide
 from jointplda.selection.candidates import (
     Candidate,
-    Tried,
+    CandidateResult,
     changed_channel_priors,
     changed_priors,
     changed_ranks,
@@ -27,8 +26,9 @@ from jointplda.selection.candidates import (
     strongest,
     worse,
 )
+from jointplda.selection.channel_test import ChannelTest, channel_test, crossed_speakers
+from jointplda.selection.fold_trials import cell_weights
 from jointplda.selection.folds import Folds, moved_samples
-from jointplda.selection.trials import cell_weights
 
 FIRST = (0.3, 1.0, 3.0)
 CONFOUNDED = (1.0, 3.0, 10.0, 30.0)
@@ -103,7 +103,7 @@ def warn_of_design(design: Design, statistics: Statistics) -> None:
             )
 
 
-Progress = Callable[[Tried, int], object]
+Progress = Callable[[CandidateResult, int], object]
 Key = tuple[int, tuple[int, ...], tuple[int, ...]]
 Fitted = tuple[Key, float, float]
 
@@ -118,7 +118,7 @@ class Search:
         self,
         folds: Folds,
         design: Design,
-        settings: Settings,
+        settings: FitSettings,
         rng: np.random.Generator,
         callback: Progress | None = None,
         channel_priors: tuple[float, ...] | None = None,
@@ -126,7 +126,7 @@ class Search:
     ) -> None:
         self.folds, self.design, self.settings, self.callback = folds, design, settings, callback
         self.channel_priors, self.threads = channel_priors, threads
-        self.tried: dict[Candidate, Tried] = {}
+        self.tried: dict[Candidate, CandidateResult] = {}
         self.scores: dict[Candidate, list[Array]] = {}
         self.problems: dict[Key, Problem] = {}
         self.reached: dict[Key, Parameters] = {}
@@ -153,7 +153,7 @@ class Search:
                 self.moved.append(moved_samples(fold, condition, distance, rng))
                 self.moved_rows.append(fold.pairs.rows[fold.pairs.target])
 
-    def run(self) -> Tried:
+    def run(self) -> CandidateResult:
         """Try what the design calls for, and choose."""
         try:
             best = self._strength()
@@ -168,7 +168,7 @@ class Search:
         self.tried[best.candidate] = best
         return best
 
-    def _strength(self) -> Tried:
+    def _strength(self) -> CandidateResult:
         """One strength for both priors.
 
         With speakers heard in several channels: the best, found by climbing the ladder, or with fewer than 20 of them
@@ -190,7 +190,7 @@ class Search:
                 return strongest([done[s] for s in sorted(done)]) if self.folds.speakers < FEW else done[strength]
             done |= {s: self.attempt(Candidate(s, s, ranks, shares, priors)) for s in more}
 
-    def _refined(self, best: Tried) -> Tried:
+    def _refined(self, best: CandidateResult) -> CandidateResult:
         """Fewer columns of U, or none, and other strengths for one of the priors: taken if clearly better."""
         found = best.candidate
         widths = changed_channel_priors(found) if self.channel_priors is None else ()
@@ -207,7 +207,7 @@ class Search:
             for k in range(len(statistics.conditions))
         )
 
-    def attempt(self, candidate: Candidate) -> Tried:
+    def attempt(self, candidate: Candidate) -> CandidateResult:
         """Fit to the other folds and score the speakers of each, unless that was done before."""
         if candidate not in self.tried:
             began = time.perf_counter()
@@ -222,7 +222,7 @@ class Search:
                     criteria[i], costs[i] = (each(values, pairs.target, weights) for each in (min_cllr, cllr))
 
             in_pieces(work, number, 1, self.threads)
-            one = Tried(candidate, tuple(criteria), tuple(costs), time.perf_counter() - began)
+            one = CandidateResult(candidate, tuple(criteria), tuple(costs), time.perf_counter() - began)
             self.tried[candidate], self.scores[candidate] = one, scores
             if self.callback is not None:
                 self.callback(one, len(self.tried))
@@ -257,7 +257,7 @@ class Search:
                 raise KeyboardInterrupt
             self.reached[key] = self.fitted[key, *strengths] = result.fit.parameters
         shares, priors = (tuple(each[k] for k in kept) for each in (candidate.channel_shares, candidate.channel_priors))
-        return Reshaping(ranks, shares, priors).apply(self.fitted[key, *strengths])
+        return ChannelShrinkage(ranks, shares, priors).apply(self.fitted[key, *strengths])
 
     def calibration_trials(self, candidate: Candidate) -> "CalibrationTrials":
         """Scores, targets and weights of the held-out pairs of all folds, moved targets among them."""
@@ -280,7 +280,7 @@ class CalibrationTrials(NamedTuple):
     fold: IntArray
 
 
-def _matrix(left: Side, right: Side, priors: Array) -> Array:
+def _matrix(left: PreparedSide, right: PreparedSide, priors: Array) -> Array:
     """Log-likelihood ratios of every sample of one side against every one of the other."""
     scores = np.empty((len(left), len(right)))
     every = slice(None)

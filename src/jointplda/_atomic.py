@@ -1,0 +1,44 @@
+"""Files that appear whole or not at all."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+
+from jointplda.errors import FileError
+
+
+@contextmanager
+def replacing(path: str | PathLike[str]) -> Iterator[Path]:
+    """A temporary name beside ``path``, which takes its place when the block ends well and vanishes otherwise."""
+    target = writable_target(path)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    os.close(handle)
+    try:
+        yield Path(name)
+        os.chmod(name, usual_mode())
+        os.replace(name, target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def writable_target(path: str | PathLike[str]) -> Path:
+    """Where to write: behind a link, the file it leads to."""
+    target = Path(os.path.realpath(path))
+    if not str(path) or target.is_dir():
+        raise FileError(f"{str(path)!r}: expected the name of a file to write, got a folder.")
+    if not target.parent.is_dir():
+        raise FileError(f"{target}: the folder {target.parent} does not exist; create it first.")
+    if target.exists() and not os.access(target, os.W_OK):
+        raise FileError(f"{target}: this file may not be written.")
+    return target
+
+
+def usual_mode() -> int:
+    """Permissions that a new file would get."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask

@@ -1,0 +1,115 @@
+"""Score matrices in blocks: several threads, cache-sized pieces, and straight to disk where they are large."""
+
+import os
+import tempfile
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from jointplda._atomic import usual_mode, writable_target
+from jointplda._typing import AnyArray
+from jointplda._validation import check_number
+
+ROWS, COLUMNS = 256, 2048
+
+Fill = Callable[[slice, slice, AnyArray], None]
+Progress = Callable[[int, int], object]
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """The BLAS libraries of this process, looked for once."""
+    return ThreadpoolController()
+
+
+def one_thread() -> Any:
+    """A context in which BLAS runs on one thread: many small products are faster so."""
+    return _libraries().limit(limits=1, user_api="blas")
+
+
+def fill_matrix(
+    fill: Fill,
+    shape: tuple[int, int],
+    dtype: Any,
+    out: str | PathLike[str] | None = None,
+    threads: int | None = None,
+    callback: Progress | None = None,
+) -> AnyArray:
+    """Fill a matrix block by block; ``fill(rows, columns, block)`` writes one block.
+
+    Parameters
+    ----------
+    out : path, optional
+        Write a .npy file instead, a few rows at a time, and return it as a read-only memmap. The file appears
+        when it is complete.
+    threads : int, optional
+        Default: one per core. BLAS itself is held to one thread meanwhile.
+    callback : callable, optional
+        Called with the rows done and the rows in all, now and then.
+    """
+    threads = _checked(threads)
+    if out is None:
+        matrix = np.empty(shape, dtype=dtype)
+        _fill_rows(fill, matrix, 0, shape[0], threads, callback)
+        return matrix
+    target = writable_target(out)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            header = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": False, "shape": shape}
+            np.lib.format.write_array_header_1_0(file, header)
+            for start in range(0, shape[0], ROWS * threads):
+                piece = np.empty((min(ROWS * threads, shape[0] - start), shape[1]), dtype=dtype)
+                _fill_rows(fill, piece, start, shape[0], threads, callback)
+                piece.tofile(file)
+        os.chmod(name, usual_mode())
+        os.replace(name, target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    result: AnyArray = np.load(target, mmap_mode="r")
+    return result
+
+
+def _checked(threads: int | None) -> int:
+    return os.cpu_count() or 1 if threads is None else int(check_number("threads", threads, 1, whole=True))
+
+
+def _fill_rows(fill: Fill, matrix: AnyArray, offset: int, total: int, threads: int, callback: Progress | None) -> None:
+    """Fill rows ``offset``... of the whole matrix into ``matrix``."""
+    done, lock = [offset], threading.Lock()
+
+    def work(rows: slice) -> None:
+        for start in range(0, matrix.shape[1], COLUMNS):
+            columns = slice(start, min(start + COLUMNS, matrix.shape[1]))
+            fill(slice(rows.start + offset, rows.stop + offset), columns, matrix[rows, columns])
+        if callback is not None:
+            with lock:
+                done[0] += rows.stop - rows.start
+                callback(done[0], total)
+
+    in_pieces(work, len(matrix), ROWS, threads)
+
+
+def in_pieces(work: Callable[[slice], None], n: int, size: int, threads: int | None = None) -> None:
+    """Call ``work`` on consecutive slices of range(n), on several threads; an interrupt drops what has not begun."""
+    threads = _checked(threads)
+    pieces = [slice(start, min(start + size, n)) for start in range(0, n, size)]
+    with one_thread():
+        if threads == 1 or len(pieces) == 1:
+            for piece in pieces:
+                work(piece)
+            return
+        pool = ThreadPoolExecutor(threads)
+        try:
+            for _ in pool.map(work, pieces):
+                pass
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)

@@ -1,0 +1,113 @@
+"""Results on standard output: tables for people, one JSON object for programs."""
+
+import json
+import math
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import click
+
+
+def print_json(result: Any) -> None:
+    """One JSON object; what is not a number is null, infinities are strings."""
+    click.echo(json.dumps(_plain(result), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> None:
+    """A table whose first ``left`` columns are texts and the others numbers; never squeezed."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(file=sys.stdout, width=max(width(), _natural(header, rows)), highlight=False, soft_wrap=True)
+    table = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False, title_style="bold")
+    for index, name in enumerate(header):
+        table.add_column(name, justify="left" if index < left else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*(_safe(cell) for cell in row))
+    console.print(table)
+
+
+def _natural(header: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+    """Columns that a table needs."""
+    return sum(max(map(len, column)) + 3 for column in zip(header, *rows, strict=True)) + 2
+
+
+def without_columns(
+    header: list[str], rows: list[list[str]], droppable: Iterable[str]
+) -> tuple[list[str], list[list[str]]]:
+    """The table without as many of the droppable columns, in turn, as the terminal has no room for."""
+    for name in droppable:
+        if _natural(header, rows) <= width():
+            break
+        if name in header:
+            at = header.index(name)
+            header, rows = header[:at] + header[at + 1 :], [row[:at] + row[at + 1 :] for row in rows]
+    return header, rows
+
+
+def width() -> int:
+    """ConditionColumns to print in: those of the terminal, or plenty where there is none."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 220
+
+
+def print_facts(title: str, facts: Iterable[tuple[str, str]]) -> None:
+    """Names and values, one a line."""
+    pairs = list(facts)
+    width = max((len(name) for name, _ in pairs), default=0)
+    if title:
+        click.secho(title, bold=True)
+    for name, value in pairs:
+        click.echo(f"  {name:<{width}}  {value}")
+
+
+def percent(value: float) -> str:
+    """A share as a percentage with two decimals."""
+    return "–" if math.isnan(value) else f"{100 * value:.2f} %"
+
+
+def number(value: float) -> str:
+    """A cost with three decimals, or in short form where it is large."""
+    if math.isnan(value):
+        return "–"
+    return f"{value:.3f}" if abs(value) < 1000 else f"{value:.3g}"
+
+
+def bytes_text(value: float) -> str:
+    """A size in the unit that reads best."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if value < 1000 or unit == "GB":
+            return f"{value:.3g} {unit}"
+        value /= 1000
+    return ""
+
+
+def seconds_text(value: float) -> str:
+    """A time in the unit that reads best."""
+    if value < 1:
+        return f"{1000 * value:.0f} ms"
+    if value < 120:
+        return f"{value:.1f} s"
+    return f"{value / 60:.0f} min" if value < 7200 else f"{value / 3600:.1f} h"
+
+
+def _safe(cell: str) -> str:
+    from rich.markup import escape
+
+    return escape(cell)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(entry) for entry in value]
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    if isinstance(value, float) and math.isnan(value):
+        return None
+    if isinstance(value, float) and math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return value

@@ -1,1 +1,0 @@
-"""Labels and embeddings as they come from users, checked and made uniform."""

@@ -1,0 +1,52 @@
+"""PLDA models of other programs as ours, and ours as theirs."""
+
+from typing import Any
+
+import numpy as np
+
+from jointplda.errors import InputError, warn
+from jointplda.estimators.base import Model
+from jointplda.estimators.plain import PLDA
+from jointplda.formats.foreign_plda import KaldiPlda, from_covariances, to_covariances
+from jointplda.linalg import inverse, symmetric
+
+
+def from_kaldi(plda: KaldiPlda) -> PLDA:
+    """A fitted PLDA from Kaldi's mean, transform A and psi: V V' = A^-1 diag(psi) A^-T, D^-1 = A^-1 A^-T.
+
+    Directions without between-speaker variance are left out of V. Scores of single samples equal those of Kaldi's
+    ``ivector-plda-scoring`` without its own length normalisation.
+    """
+    mean, between, within = to_covariances(plda)
+    values, vectors = np.linalg.eigh(symmetric(between))
+    kept = values > 1e-12 * max(float(values.max()), 0.0)
+    if not kept.any():
+        raise InputError("the model has no between-speaker variance: psi is zero.")
+    V = (vectors[:, kept] * np.sqrt(values[kept]))[:, ::-1]
+    return PLDA.from_parameters(mean, V, None, inverse(symmetric(within))[0])
+
+
+def to_kaldi(model: Any, *, absorb_channel: bool = False) -> KaldiPlda:
+    """Kaldi's mean, transform and psi of a fitted model.
+
+    Parameters
+    ----------
+    model : PLDA, JointPLDA or JointPLDACV
+        A calibration that it carries has no place in the file, and is left out with a warning.
+    absorb_channel : bool
+        Kaldi's model has no channels. True puts U U' into the within-speaker covariance, which gives every sample a
+        channel of its own; False refuses a model that has a U.
+    """
+    if not isinstance(model, Model):
+        raise InputError(f"expected a fitted PLDA or JointPLDA, got {type(model).__name__}.")
+    if getattr(model, "calibration_", None) is not None:
+        warn("Kaldi's and pyannote's models hold no calibration: scores made with the file are raw.")
+    within = model.parameters_.noise
+    if model.U_.shape[1]:
+        if not absorb_channel:
+            raise InputError(
+                "the model has a channel loading U, which Kaldi's and pyannote's models cannot hold. Absorb it into "
+                "the within-speaker covariance (every sample in a channel of its own), or train PLDA without channels."
+            )
+        within = within + model.U_ @ model.U_.T
+    return from_covariances(model.mean_, model.V_ @ model.V_.T, symmetric(within))

@@ -1,0 +1,284 @@
+"""PLDA models of other programs: Kaldi's ``plda``, and the NumPy files of pyannote and DiariZen.
+
+All of them hold a mean, a square matrix A and psi: A (x - mean) has the within-class covariance I and the
+between-class covariance diag(psi).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+
+from jointplda._typing import Array
+from jointplda._validation import check_choice
+from jointplda.errors import FileError, InputError
+from jointplda.formats.kaldi import BINARY, binary, read_binary
+from jointplda.formats.npy import NPZ_MAGIC, read_npz, write_npz
+from jointplda.formats.text import PathLikeStr, existing, head, opened, target_file, text_file
+from jointplda.linalg import symmetric
+
+_OPEN, _CLOSE = b"<Plda> ", b"</Plda> "
+
+
+@dataclass(frozen=True)
+class KaldiPlda:
+    """A two-covariance PLDA model in the form of Kaldi.
+
+    Parameters
+    ----------
+    mean : ndarray, shape (d,)
+    transform : ndarray, shape (d, d)
+        A, such that A (x - mean) has the within-class covariance I.
+    psi : ndarray, shape (d,)
+        The between-class variances after the transform.
+    """
+
+    mean: Array
+    transform: Array
+    psi: Array
+
+
+@dataclass(frozen=True)
+class XvecTransform:
+    """What pyannote does to embeddings before PLDA: centre, scale to unit length, reduce, centre, scale.
+
+    Parameters
+    ----------
+    mean1 : ndarray, shape (d,)
+    mean2 : ndarray, shape (k,)
+    lda : ndarray, shape (d, k)
+    """
+
+    mean1: Array
+    mean2: Array
+    lda: Array
+
+
+def read_kaldi_plda(path: PathLikeStr) -> KaldiPlda:
+    """Read Kaldi's ``plda`` file, binary or text.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    plda : KaldiPlda
+        In float64.
+    """
+    target = existing(path)
+    mean, transform, psi = _binary_parts(target) if head(target, 2) == BINARY else _text_parts(target)
+    return _checked(mean, transform, psi, target)
+
+
+def _binary_parts(path: Path) -> list[NDArray[Any]]:
+    with opened(path) as stream:
+        start = stream.read(len(BINARY + _OPEN))
+        if start != BINARY + _OPEN:
+            raise FileError(f"{path}: expected a Kaldi PLDA model (<Plda>), got {start!r}.")
+        parts = [read_binary(stream, f"{path}, {name}") for name in ("mean", "transform", "psi")]
+        if stream.read(len(_CLOSE)).strip() != _CLOSE.strip():
+            raise FileError(f"{path}: expected </Plda> after psi; the file may be truncated.")
+    return parts
+
+
+def _text_parts(path: Path) -> list[NDArray[Any]]:
+    with opened(path) as stream:
+        text = stream.read().strip()
+    if not text.startswith(_OPEN.strip()):
+        raise FileError(f"{path}: expected a Kaldi PLDA model (<Plda>), got {text[:30]!r}.")
+    blocks = re.findall(rb"\[([^\[\]]*)\]", text)
+    if len(blocks) != 3 or not text.endswith(_CLOSE.strip()):
+        raise FileError(
+            f"{path}: expected a mean, a transform and psi, each in brackets, before </Plda>; got {len(blocks)} "
+            "of them; the file may be truncated."
+        )
+    try:
+        mean, transform, psi = (np.array([float(number) for number in block.split()]) for block in blocks)
+    except ValueError as error:
+        raise FileError(f"{path}: expected numbers in brackets ({error}).") from None
+    rows = len([row for row in blocks[1].split(b"\n") if row.strip()])
+    return [mean, transform.reshape(rows, -1) if rows and transform.size % rows == 0 else transform, psi]
+
+
+def write_kaldi_plda(plda: KaldiPlda, path: PathLikeStr, kind: str = "binary") -> None:
+    """Write Kaldi's ``plda`` file.
+
+    Parameters
+    ----------
+    plda : KaldiPlda
+    path : path
+    kind : {"binary", "text"}
+    """
+    check_choice("kind", kind, ("binary", "text"))
+    checked = _checked(plda.mean, plda.transform, plda.psi, Path(path))
+    parts = (checked.mean, checked.transform, checked.psi)
+    if kind == "binary":
+        with target_file(path) as name, open(name, "wb") as stream:
+            stream.write(BINARY + _OPEN + b"".join(binary(part) for part in parts) + _CLOSE)
+        return
+    with text_file(path) as text:
+        text.write(_OPEN.decode())
+        for part in parts:
+            rows = "".join(f"\n  {_row(row)}" for row in part) if part.ndim == 2 else _row(part)
+            text.write(f" [ {rows} ]\n")
+        text.write(_CLOSE.decode())
+
+
+def _row(values: Array) -> str:
+    return " ".join(repr(value) for value in values.tolist())
+
+
+def read_pyannote_plda(path: PathLikeStr) -> KaldiPlda:
+    """Read ``plda.npz`` of pyannote or DiariZen: ``mu``, ``tr``, ``psi``.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    plda : KaldiPlda
+    """
+    arrays = _arrays(path, ("mu", "tr", "psi"))
+    return _checked(arrays["mu"], arrays["tr"], arrays["psi"], Path(path))
+
+
+def write_pyannote_plda(plda: KaldiPlda, path: PathLikeStr) -> None:
+    """Write ``plda.npz`` for pyannote or DiariZen: ``mu``, ``tr``, ``psi``.
+
+    Parameters
+    ----------
+    plda : KaldiPlda
+    path : path
+    """
+    checked = _checked(plda.mean, plda.transform, plda.psi, Path(path))
+    write_npz(path, {"mu": checked.mean, "tr": checked.transform, "psi": checked.psi})
+
+
+def read_xvec_transform(path: PathLikeStr) -> XvecTransform:
+    """Read ``xvec_transform.npz`` of pyannote or DiariZen: ``mean1``, ``mean2``, ``lda``.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    transform : XvecTransform
+    """
+    arrays = _arrays(path, ("mean1", "mean2", "lda"))
+    return _checked_transform(arrays["mean1"], arrays["mean2"], arrays["lda"], Path(path))
+
+
+def write_xvec_transform(path: PathLikeStr, mean1: Array, mean2: Array, lda: Array) -> None:
+    """Write ``xvec_transform.npz`` for pyannote or DiariZen.
+
+    Parameters
+    ----------
+    path : path
+    mean1 : ndarray, shape (d,)
+        Mean of the embeddings.
+    mean2 : ndarray, shape (k,)
+        Mean after the reduction.
+    lda : ndarray, shape (d, k)
+        The reduction: x becomes ``lda.T @ x``.
+    """
+    checked = _checked_transform(mean1, mean2, lda, Path(path))
+    write_npz(path, {"mean1": checked.mean1, "mean2": checked.mean2, "lda": checked.lda})
+
+
+def to_covariances(plda: KaldiPlda) -> tuple[Array, Array, Array]:
+    """Covariances of a model: within = A^-1 A^-T, between = A^-1 diag(psi) A^-T.
+
+    Parameters
+    ----------
+    plda : KaldiPlda
+
+    Returns
+    -------
+    mean : ndarray, shape (d,)
+    between, within : ndarray, shape (d, d)
+    """
+    try:
+        inverse = np.linalg.inv(plda.transform)
+    except np.linalg.LinAlgError:
+        raise InputError("The transform of the PLDA model has no inverse, so it has no covariances.") from None
+    return plda.mean, symmetric((inverse * plda.psi) @ inverse.T), symmetric(inverse @ inverse.T)
+
+
+def from_covariances(mean: Array, between: Array, within: Array) -> KaldiPlda:
+    """A model from its covariances, by diagonalising both at once; psi in descending order.
+
+    Parameters
+    ----------
+    mean : ndarray, shape (d,)
+    between, within : ndarray, shape (d, d)
+        Symmetric; ``within`` positive definite, ``between`` positive semidefinite.
+
+    Returns
+    -------
+    plda : KaldiPlda
+    """
+    mean, between, within = (np.asarray(a, dtype=np.float64) for a in (mean, between, within))
+    for name, matrix in (("between", between), ("within", within)):
+        if matrix.shape != (mean.size, mean.size):
+            raise InputError(f"{name} should have the shape {(mean.size, mean.size)}, got {matrix.shape}.")
+        if not np.all(np.isfinite(matrix)) or not np.allclose(matrix, matrix.T, atol=1e-8 * np.abs(matrix).max()):
+            raise InputError(f"{name} should be finite and symmetric.")
+    try:
+        psi, vectors = eigh(symmetric(between), symmetric(within))
+    except np.linalg.LinAlgError:
+        raise InputError("within should be positive definite; add a little to its diagonal.") from None
+    if psi[0] < -1e-8 * max(psi[-1], 1.0):
+        raise InputError(f"between should be positive semidefinite; relative to within it has variance {psi[0]:.3g}.")
+    return KaldiPlda(mean, np.ascontiguousarray(vectors[:, ::-1].T), np.maximum(psi[::-1], 0.0))
+
+
+def _arrays(path: PathLikeStr, names: tuple[str, ...]) -> dict[str, NDArray[Any]]:
+    target = existing(path)
+    if not head(target, 4).startswith(NPZ_MAGIC):
+        raise FileError(f"{target}: expected an .npz file with {', '.join(names)}, got another kind of file.")
+    arrays = read_npz(target)
+    missing = [name for name in names if name not in arrays]
+    if missing:
+        raise FileError(f"{target}: expected the arrays {', '.join(names)}, got {', '.join(arrays) or 'none'}.")
+    return arrays
+
+
+def _checked(mean: NDArray[Any], transform: NDArray[Any], psi: NDArray[Any], path: Path) -> KaldiPlda:
+    plda = KaldiPlda(_real(mean, "the mean", path), _real(transform, "the transform", path), _real(psi, "psi", path))
+    d = plda.mean.size
+    if plda.mean.shape != (d,) or plda.transform.shape != (d, d) or plda.psi.shape != (d,) or not d:
+        raise FileError(
+            f"{path}: expected a mean (d,), a transform (d, d) and psi (d,), got the shapes {plda.mean.shape}, "
+            f"{plda.transform.shape}, {plda.psi.shape}."
+        )
+    if plda.psi.min() < 0:
+        raise FileError(f"{path}: psi should hold variances, got {plda.psi.min():.4g}.")
+    return plda
+
+
+def _checked_transform(mean1: NDArray[Any], mean2: NDArray[Any], lda: NDArray[Any], path: Path) -> XvecTransform:
+    found = XvecTransform(_real(mean1, "mean1", path), _real(mean2, "mean2", path), _real(lda, "lda", path))
+    if found.mean1.ndim != 1 or found.mean2.ndim != 1 or found.lda.shape != (found.mean1.size, found.mean2.size):
+        raise FileError(
+            f"{path}: expected mean1 (d,), mean2 (k,) and lda (d, k), got the shapes {found.mean1.shape}, "
+            f"{found.mean2.shape}, {found.lda.shape}."
+        )
+    return found
+
+
+def _real(values: NDArray[Any], what: str, path: Path) -> Array:
+    values = np.asarray(values)
+    if values.dtype.kind not in "fiu":
+        raise FileError(f"{path}: {what} should hold real numbers, got type {values.dtype}.")
+    if not np.all(np.isfinite(values)):
+        raise FileError(f"{path}: {what} holds NaN or infinity.")
+    return np.ascontiguousarray(values, dtype=np.float64)

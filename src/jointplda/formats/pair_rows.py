@@ -1,0 +1,144 @@
+"""What lists of trials and lists of scores have in common: two names a row, and no row against another."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jointplda._typing import IntArray, Names
+from jointplda.errors import FileError
+from jointplda.formats.names import HEADER_WORDS, MODEL_NAMES, SAMPLE_NAMES, Gathered, Measured, column, label_of
+from jointplda.formats.text import Field, Sheet
+from jointplda.trial_list import UNKNOWN, Trials
+
+# Rows gathered at a time: few enough for their fields to stay in the processor's cache (8,192 take twice as long).
+_CHUNK = 64
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The columns of a list, and the line of each row."""
+
+    path: Path
+    columns: list[Gathered | Measured]
+    numbers: IntArray
+
+    def names(self, index: int) -> tuple[Names, IntArray]:
+        """Distinct names of a column, and each row's index among them."""
+        gathered = self.columns[index]
+        assert isinstance(gathered, Gathered)
+        return gathered.names(self.path, self.numbers), gathered.indexes()
+
+    def pairs(self, model: int, sample: int) -> Trials:
+        """Trials without labels, from the columns of the two names."""
+        models, enroll = self.names(model)
+        samples, test = self.names(sample)
+        for names, codes, what in ((models, enroll, "model"), (samples, test, "segment")):
+            empty = np.flatnonzero(names == "")
+            if len(empty):
+                row = int(np.argmax(codes == empty[0]))
+                raise FileError(f"{self.path}, line {self.numbers[row]}: the name of the {what} is missing.")
+        return Trials(models, samples, enroll, test)
+
+    def values(self, index: int) -> NDArray[np.float64]:
+        """Numbers of a column."""
+        measured = self.columns[index]
+        assert isinstance(measured, Measured)
+        return measured.values()
+
+    def further(self, header: Sequence[str], taken: Sequence[int | None]) -> dict[str, Names]:
+        """The columns of a header other than those taken, as text, each of shape (n,)."""
+        rest = [(index, name) for index, name in enumerate(header) if index not in taken]
+        found = {name: self.names(index) for index, name in rest}
+        return {name: values[codes] for name, (values, codes) in found.items()}
+
+    def labels(self, index: int, *, may_miss: bool) -> NDArray[np.int8]:
+        """The labels in a column: 1 target, 0 non-target; an empty cell is -1 where that may be."""
+        words, codes = self.names(index)
+        labels = [label_of(str(word)) for word in words]
+        for code, (word, label) in enumerate(zip(words, labels, strict=True)):
+            if label is None and not (may_miss and word == ""):
+                row = int(np.argmax(codes == code))
+                raise FileError(
+                    f"{self.path}, line {self.numbers[row]}: expected a label (target or nontarget, tgt or imp, "
+                    f"1 or 0), got {str(word)!r}.{_score_hint(str(word))}"
+                )
+        return np.array([UNKNOWN if label is None else label for label in labels], dtype=np.int8)[codes]
+
+
+def gather(sheet: Sheet, score: int | None = None) -> Rows:
+    """Read a sheet to its end; the column of scores, if any, as numbers."""
+    columns = [Measured() if i == score else Gathered() for i in range(len(sheet.first))]
+    numbers = array("q")
+    while chunk := list(islice(sheet.rows, _CHUNK)):
+        numbers.extend([number for number, _ in chunk])
+        for values, fields in zip(columns, zip(*[fields for _, fields in chunk], strict=True), strict=True):
+            try:
+                values.add(fields)
+            except ValueError:
+                raise _no_score(sheet.path, chunk, score or 0) from None
+    if not numbers:
+        raise FileError(f"{sheet.path}: nothing follows the header.")
+    return Rows(sheet.path, columns, np.frombuffer(numbers, dtype=np.int64))
+
+
+def _no_score(path: Path, rows: Sequence[tuple[int, Sequence[Field]]], score: int) -> FileError:
+    """What to say of the first row whose score is not a number."""
+    for number, fields in rows:
+        try:
+            float(fields[score])
+        except ValueError:
+            word = fields[score]
+            text = word if isinstance(word, str) else word.decode("utf-8", "replace")
+            return FileError(f"{path}, line {number}: expected a score, got {text[:60]!r}.")
+    raise AssertionError("every score is a number")
+
+
+def is_pair_header(cells: list[str]) -> bool:
+    """Whether a first line names both sides of the trials, or has a word that only headers have."""
+    both = column(cells, MODEL_NAMES) is not None and column(cells, SAMPLE_NAMES) is not None
+    return both or column(cells, HEADER_WORDS) is not None
+
+
+def pair_columns(sheet: Sheet) -> tuple[int, int]:
+    """The columns of models and of samples."""
+    header = sheet.header or []
+    model, sample = column(header, MODEL_NAMES), column(header, SAMPLE_NAMES)
+    if model is None or sample is None:
+        wanted = "models (modelid, model, enroll)" if model is None else "segments (segmentid, segment, test)"
+        raise FileError(f"{sheet.path}, line 1: expected a column of {wanted}, got {', '.join(header)}.")
+    return model, sample
+
+
+def refuse_contradictions(
+    trials: Trials, values: NDArray[Any], what: str, where: Path, numbers: IntArray | None
+) -> None:
+    """Refuse a pair that occurs twice with different values (labels or scores), naming the second occurrence."""
+    keys = trials.enroll * len(trials.samples) + trials.test
+    order = np.argsort(keys, kind="stable")
+    bad = (keys[order][1:] == keys[order][:-1]) & (values[order][1:] != values[order][:-1])
+    if not bad.any():
+        return
+    at = int(np.flatnonzero(bad)[np.argmin(order[1:][bad])])
+    first, second = int(order[at]), int(order[at + 1])
+    pair = f"{str(trials.models[trials.enroll[second]])!r} {str(trials.samples[trials.test[second]])!r}"
+    place = f"{where}" if numbers is None else f"{where}, line {numbers[second]}"
+    before = "before" if numbers is None else f"in line {numbers[first]}"
+    raise FileError(
+        f"{place}: the pair {pair} has the {what} {values[second]}, and {values[first]} {before}; remove one of them."
+    )
+
+
+def _score_hint(word: str) -> str:
+    try:
+        float(word)
+    except ValueError:
+        return ""
+    return " This looks like a file of scores."

@@ -1,0 +1,150 @@
+"""The ROC convex hull of scored trials, exactly, from one sort.
+
+Pool-adjacent-violators on the labels in order of score gives the hull's segments: block k holds t_k targets and n_k
+non-targets, and t_k / (t_k + n_k) rises with k. Equal error rate, minimum costs and minimum Cllr need nothing else.
+"""
+
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import isotonic_regression
+
+from jointplda._typing import Array, BoolArray
+from jointplda.metrics._checks import as_trials, as_weights
+from jointplda.metrics._sorting import labels_in_order
+
+
+@dataclass(frozen=True)
+class Hull:
+    """Segments of the ROC convex hull, from the lowest scores to the highest.
+
+    Parameters
+    ----------
+    targets, nontargets : ndarray of float64, shape (k,)
+        Weight (number) of targets and of non-targets in each segment.
+    """
+
+    targets: Array
+    nontargets: Array
+
+    @cached_property
+    def p_miss(self) -> Array:
+        """Share of targets below each vertex, shape (k + 1,): from accepting all (0) to rejecting all (1)."""
+        return _shares(self.targets)
+
+    @cached_property
+    def p_fa(self) -> Array:
+        """Share of non-targets at or above each vertex, shape (k + 1,): from 1 down to 0."""
+        return 1.0 - _shares(self.nontargets)
+
+    @property
+    def llr(self) -> Array:
+        """Optimal log-likelihood ratio of each segment, log (t_k / T) - log (n_k / N); infinite at pure ends."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(
+                np.log(self.targets / self.targets.sum()) - np.log(self.nontargets / self.nontargets.sum())
+            )
+
+
+def hull(scores: ArrayLike, target: ArrayLike, weights: ArrayLike | None = None) -> Hull:
+    """Convex hull of the ROC.
+
+    Parameters
+    ----------
+    scores : array-like, shape (n,)
+        Higher means more likely a target. May be infinite, not NaN.
+    target : array-like of bool, shape (n,)
+        True for targets. Both classes must occur.
+    weights : array-like, shape (n,), optional
+        Weight of each trial, not negative; 1 by default.
+
+    Returns
+    -------
+    Hull
+    """
+    values, is_target = as_trials(scores, target)
+    if weights is not None:
+        return _weighted_hull(values, is_target, as_weights(weights, is_target))
+    return hull_of_labels(labels_in_order(values, is_target))
+
+
+def pool(targets: Array, nontargets: Array) -> Hull:
+    """Pool counts in ascending order of score until the share of targets rises from block to block."""
+    weight = targets + nontargets
+    held = weight > 0
+    if not held.all():
+        targets, nontargets, weight = targets[held], nontargets[held], weight[held]
+    blocks = isotonic_regression(targets / weight, weights=weight).blocks[:-1]
+    return Hull(np.add.reduceat(targets, blocks), np.add.reduceat(nontargets, blocks))
+
+
+def _weighted_hull(scores: Array, target: BoolArray, weights: Array) -> Hull:
+    """Hull where each trial counts as much as its weight."""
+    order = np.argsort(scores)
+    ordered = scores[order]
+    starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+    weighted, is_target = weights[order], target[order]
+    return pool(
+        np.add.reduceat(np.where(is_target, weighted, 0.0), starts),
+        np.add.reduceat(np.where(is_target, 0.0, weighted), starts),
+    )
+
+
+def hull_of_labels(labels: BoolArray) -> Hull:
+    """Hull of labels in ascending order of score.
+
+    Where scores are equal targets come first: a falling run, which pooling joins to one block as it must. The hull of
+    every 64th point comes first; only words that may reach below it (were all their non-targets to come first) are
+    looked at label by label.
+    """
+    whole = len(labels) // 64 * 64
+    words = np.packbits(labels[:whole]).view(np.uint64)
+    ones = np.bitwise_count(words).astype(np.float64)
+    rest = labels[whole:].astype(np.float64)
+    counts = np.array([np.concatenate((ones, rest)), np.concatenate((64.0 - ones, 1.0 - rest))])
+    closer = _may_reach_below(*counts)
+    closer[len(words) :] = False
+    sizes, fine = _blocks_of_bytes(words[closer[: len(words)]].view(np.uint8))
+    blocks = np.ones(len(closer), dtype=np.int64)
+    blocks[closer] = sizes.reshape(-1, 8).sum(axis=1)
+    merged = np.repeat(counts, blocks, axis=1)
+    merged[:, np.repeat(closer, blocks)] = fine
+    return pool(*merged)
+
+
+def _may_reach_below(targets: Array, nontargets: Array) -> BoolArray:
+    """Whether a block's corner, non-targets before targets, lies below the convex minorant of all blocks."""
+    size = targets + nontargets
+    coarse = pool(targets, nontargets)
+    index = np.concatenate(([0.0], np.cumsum(size)))
+    vertices = np.concatenate(([0.0], np.cumsum(coarse.targets + coarse.nontargets)))
+    below = np.interp(index, vertices, np.concatenate(([0.0], np.cumsum(coarse.targets))))
+    corner = below[:-1] + np.diff(below) * nontargets / size
+    return np.asarray(corner > np.cumsum(targets) - targets - 1e-6)
+
+
+def _blocks_of_bytes(runs: NDArray[np.uint8]) -> tuple[NDArray[np.int64], Array]:
+    """Pooled blocks within each run of eight labels: how many in each run, and their counts, shape (2, blocks)."""
+    counts, starts, table = _table_of_bytes()
+    used = counts[runs]
+    ends = np.cumsum(used)
+    entries = np.arange(used.sum()) + np.repeat(starts[runs] - ends + used, used)
+    return used, table[:, entries]
+
+
+@cache
+def _table_of_bytes() -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
+    """For each of the 256 runs of eight labels: how many pooled blocks it makes, where they start, and the blocks."""
+    runs = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float64)
+    pooled = [pool(run, 1.0 - run) for run in runs]
+    counts = np.array([len(each.targets) for each in pooled])
+    table = np.concatenate([(each.targets, each.nontargets) for each in pooled], axis=1)
+    return counts, np.cumsum(counts) - counts, table
+
+
+def _shares(counts: Array) -> Array:
+    """Running share of counts, starting at 0 and ending at exactly 1."""
+    running = np.concatenate(([0.0], np.cumsum(counts)))
+    return np.asarray(running / running[-1])

@@ -1,0 +1,275 @@
+"""Intervals that respect who is in the trials: speakers are drawn with replacement, trials only follow.
+
+A draw gives speaker i the weight w_i, how often it was drawn; a trial between speakers i and j weighs w_i w_j, one
+within speaker i weighs w_i. Scores are never copied: trials are counted once by speaker pair and by score bin, and all
+draws come from products of that sparse table with the pairs' weights.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csc_array
+from scipy.special import ndtr, ndtri
+
+from jointplda._typing import Array, BoolArray, IntArray
+from jointplda.errors import InputError
+from jointplda.labels import encode
+from jointplda.metrics._checks import as_trials
+from jointplda.metrics._sorting import spread_ranks
+from jointplda.metrics.convex_hull import pool
+from jointplda.metrics.measures import PRIORS, Measures, bayes_threshold, hull_eer, hull_min_cllr
+
+Priors = Sequence[float]
+
+EXACT_BINS = 4096
+"""Up to so many distinct scores each is a bin of its own and draws are exact."""
+
+_FINE, _COARSE = 1.02, 1.05
+_DRAWS_AT_ONCE = 128
+_PAIRS_AT_ONCE = 16384
+_INFINITE = 1e30
+
+
+@dataclass(frozen=True)
+class Bootstrap:
+    """Measures of every draw.
+
+    Parameters
+    ----------
+    draws : dict of str to ndarray, each of shape (draws,)
+        By the names of ``Measures.named``; NaN where a draw left no target or no non-target.
+    estimates : dict of str to float
+        The same measures with every speaker drawn once.
+    level : float
+        Coverage of ``interval``.
+    speakers : int
+        How many speakers were drawn from.
+    """
+
+    draws: dict[str, Array]
+    estimates: dict[str, float]
+    level: float
+    speakers: int
+
+    def interval(self, name: str, *, correct_bias: bool = True) -> tuple[float, float]:
+        """Percentile interval of one measure: from (1 - level) / 2 to (1 + level) / 2 of its draws.
+
+        Measures at the best threshold, or after the best calibration, are optimistic on a finite set and more so on
+        a draw of it. ``correct_bias`` moves both percentiles by what the draws show of that: with z0 the normal
+        deviate of the share of draws below the estimate, Phi(2 z0 - z) and Phi(2 z0 + z) in place of
+        Phi(-z) and Phi(z). Without bias z0 is 0, and these are the plain percentiles.
+        """
+        values = self.draws[name]
+        values = values[~np.isnan(values)]
+        if not len(values):
+            return float("nan"), float("nan")
+        ends = np.array([(1 - self.level) / 2, (1 + self.level) / 2])
+        if correct_bias:
+            estimate = self.estimates[name]
+            below = (np.mean(values < estimate) + np.mean(values <= estimate)) / 2
+            margin = 1 / (2 * len(values))
+            ends = ndtr(2 * ndtri(np.clip(below, margin, 1 - margin)) + ndtri(ends))
+        low, high = np.quantile(values, ends, method="closest_observation")
+        return float(low), float(high)
+
+
+def bootstrap(
+    scores: ArrayLike,
+    target: ArrayLike,
+    enroll_speakers: ArrayLike,
+    test_speakers: ArrayLike,
+    *,
+    draws: int = 1000,
+    level: float = 0.9,
+    priors: Sequence[float] = PRIORS,
+    is_llr: bool = True,
+    seed: int = 0,
+    callback: Callable[[int, int], None] | None = None,
+) -> Bootstrap:
+    """Draw speakers with replacement and measure each draw.
+
+    Parameters
+    ----------
+    scores : array-like, shape (n,)
+        Natural-log likelihood ratios.
+    target : array-like of bool, shape (n,)
+    enroll_speakers, test_speakers : array-like, shape (n,)
+        Speaker on either side of each trial; any hashable labels, or integers.
+    draws : int
+        How many draws.
+    level : float
+        Coverage of the intervals.
+    priors : sequence of float
+        Target priors of the detection costs.
+    is_llr : bool
+        False for scores that are not log-likelihood ratios.
+    seed : int
+        Draws depend on it and on the number of speakers alone, so systems scored on the same trials share them.
+    callback : callable, optional
+        Called with (draws done, draws).
+
+    Returns
+    -------
+    Bootstrap
+
+    Notes
+    -----
+    Beyond ``EXACT_BINS`` distinct scores, scores are binned by rank, 2 % wide towards the ends that matter: the rates
+    of a draw are exact at the edges of bins, and the thresholds of ``priors`` are edges. Costs at the best threshold
+    may then be up to 0.5 % high.
+    """
+    values, mask = as_trials(scores, target)
+    if draws < 1 or not 0 < level < 1:
+        raise InputError(f"draws should be at least 1 and level between 0 and 1, got {draws!r} and {level!r}.")
+    first, second, count = speaker_codes(enroll_speakers, test_speakers, len(values))
+    edges = _edges(values, mask, [bayes_threshold(prior) for prior in priors])
+    bins = np.searchsorted(edges, values, side="right")
+    costs = np.minimum(np.logaddexp(0.0, np.where(mask, -values, values)), _INFINITE) if is_llr else np.zeros(0)
+    classes = [
+        _Class.of(bins[kind], len(edges) + 1, first[kind], second[kind], count, costs[kind] if is_llr else None)
+        for kind in (mask, ~mask)
+    ]
+    accepted = np.searchsorted(edges, [bayes_threshold(prior) for prior in priors]) + 1
+    rng = np.random.default_rng(seed)
+    estimates = _measure_draws(classes, np.ones((count, 1), dtype=np.float32), accepted, priors, is_llr)[0]
+    results: list[dict[str, float]] = []
+    while len(results) < draws:
+        size = min(_DRAWS_AT_ONCE, draws - len(results))
+        weights = rng.multinomial(count, np.full(count, 1 / count), size=size).T.astype(np.float32)
+        results += _measure_draws(classes, weights, accepted, priors, is_llr)
+        if callback is not None:
+            callback(len(results), draws)
+    drawn = {name: np.array([each.get(name, np.nan) for each in results]) for name in estimates}
+    return Bootstrap(drawn, estimates, level, count)
+
+
+def _measure_draws(
+    classes: "Sequence[_Class]", weights: NDArray[np.float32], accepted: IntArray, priors: Priors, is_llr: bool
+) -> list[dict[str, float]]:
+    """Measures of draws from speakers' weights (speakers, draws)."""
+    (targets, target_cost), (nontargets, nontarget_cost) = (each.draw(weights) for each in classes)
+    rates = _Rates.of(targets, nontargets)
+    direct = {prior: rates.min_dcf(prior) for prior in priors}
+    actual = {prior: rates.act_dcf(prior, bound) for prior, bound in zip(priors, accepted, strict=True)}
+    cllr = rates.cllr(target_cost, nontarget_cost)
+    found: list[dict[str, float]] = []
+    for i in range(weights.shape[1]):
+        if not targets[:, i].any() or not nontargets[:, i].any():
+            found.append({})
+            continue
+        outline = pool(targets[:, i], nontargets[:, i])
+        least = {prior: float(values[i]) for prior, values in direct.items()}
+        act = {prior: float(values[i]) for prior, values in actual.items()} if is_llr else {}
+        cost = float(cllr[i]) if is_llr else float("nan")
+        found.append(Measures(hull_eer(outline), cost, hull_min_cllr(outline), least, act).named())
+    return found
+
+
+@dataclass(frozen=True)
+class _Class:
+    """Trials of one class, counted by bin (rows) and by pair of speakers (columns)."""
+
+    table: csc_array
+    first: IntArray
+    second: IntArray
+    costs: NDArray[np.float32] | None
+
+    @classmethod
+    def of(
+        cls, bins: IntArray, n_bins: int, first: IntArray, second: IntArray, speakers: int, costs: Array | None
+    ) -> "_Class":
+        """Count trials; (i, j) and (j, i) are one pair."""
+        pair, codes = _dense_codes(np.minimum(first, second) * speakers + np.maximum(first, second))
+        table = csc_array((np.ones(len(bins), dtype=np.float32), (bins, codes)), shape=(n_bins, len(pair)))
+        summed = None if costs is None else np.bincount(codes, costs, len(pair)).astype(np.float32)
+        return cls(table, pair // speakers, pair % speakers, summed)
+
+    def draw(self, weights: NDArray[np.float32]) -> tuple[Array, Array]:
+        """Weighted counts by bin, shape (bins, draws), and weighted costs, shape (draws,), of speakers' weights."""
+        counts = np.zeros((self.table.shape[0], weights.shape[1]))
+        costs = np.zeros(weights.shape[1])
+        for start in range(0, len(self.first), _PAIRS_AT_ONCE):
+            piece = slice(start, start + _PAIRS_AT_ONCE)
+            first, second = self.first[piece], self.second[piece]
+            pairs, others = weights[first], weights[second]
+            others[first == second] = 1
+            pairs *= others
+            counts += self.table[:, piece] @ pairs
+            if self.costs is not None:
+                costs += self.costs[piece] @ pairs
+        return counts, costs
+
+
+@dataclass(frozen=True)
+class _Rates:
+    """Error rates of all draws at the lower edge of every bin and above the last, each (bins + 1, draws)."""
+
+    p_miss: Array
+    p_fa: Array
+    targets: Array
+    nontargets: Array
+
+    @classmethod
+    def of(cls, targets: Array, nontargets: Array) -> "_Rates":
+        """Rates from weighted counts by bin (bins, draws); NaN where a class is not there."""
+        below, rejected = (np.vstack((np.zeros(c.shape[1]), np.cumsum(c, axis=0))) for c in (targets, nontargets))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return cls(below / below[-1], 1.0 - rejected / rejected[-1], below[-1], rejected[-1])
+
+    def min_dcf(self, prior: float) -> Array:
+        """Least normalised cost of every draw."""
+        return np.asarray(np.min(prior * self.p_miss + (1 - prior) * self.p_fa, axis=0) / min(prior, 1 - prior))
+
+    def act_dcf(self, prior: float, edge: int) -> Array:
+        """Normalised cost of every draw where the threshold is the lower edge of a bin."""
+        return np.asarray((prior * self.p_miss[edge] + (1 - prior) * self.p_fa[edge]) / min(prior, 1 - prior))
+
+    def cllr(self, target_cost: Array, nontarget_cost: Array) -> Array:
+        """Cllr of every draw from its weighted sums of ln(1 + e^-s) and ln(1 + e^s)."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            cost = (target_cost / self.targets + nontarget_cost / self.nontargets) / (2 * np.log(2))
+        return np.where(cost > _INFINITE / 1e10, np.inf, cost)
+
+
+def _edges(scores: Array, target: BoolArray, thresholds: Sequence[float]) -> Array:
+    """Lower edges of bins, ascending: every distinct score if there are few, else by rank from either end."""
+    distinct = np.unique(scores)
+    if len(distinct) > EXACT_BINS:
+        targets, nontargets = np.sort(scores[target]), np.sort(scores[~target])
+        chosen = [
+            targets[spread_ranks(len(targets), _FINE, _COARSE)],
+            nontargets[spread_ranks(len(nontargets), _COARSE, _FINE)],
+        ]
+        distinct = np.unique(np.concatenate(chosen))
+    return np.union1d(distinct, thresholds)
+
+
+def speaker_codes(enroll: ArrayLike, test: ArrayLike, n: int) -> tuple[IntArray, IntArray, int]:
+    """Speakers of both sides as codes from one numbering."""
+    sides = [np.asarray(side) for side in (enroll, test)]
+    for side, name in zip(sides, ("enroll_speakers", "test_speakers"), strict=True):
+        if side.shape != (n,):
+            raise InputError(f"{name} should have one label for each of the {n:,} scores, got shape {side.shape}.")
+    both = np.concatenate(sides)
+    if both.dtype.kind in "iu" and both.min(initial=0) >= 0:
+        levels, codes = _dense_codes(both.astype(np.int64))
+        count = len(levels)
+    else:
+        codes, names = encode(both, what="speakers")
+        count = len(names)
+        if (codes < 0).any():
+            raise InputError("every trial needs a speaker on both sides to draw from; some labels are missing.")
+    return codes[:n], codes[n:], count
+
+
+def _dense_codes(values: IntArray) -> tuple[IntArray, IntArray]:
+    """Distinct non-negative integers and the position of each value among them; without a sort where they are small."""
+    largest = int(values.max(initial=0))
+    if largest > 4 * len(values) + 1024:
+        levels, codes = np.unique(values, return_inverse=True)
+        return levels, codes.reshape(-1)
+    there = np.zeros(largest + 1, dtype=np.bool_)
+    there[values] = True
+    return np.flatnonzero(there), (np.cumsum(there) - 1)[values]

@@ -1,0 +1,84 @@
+"""What is done to the loadings after EM: variance given back to the speaker, and U shrunk."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from jointplda._typing import Array
+from jointplda.linalg import symmetric
+from jointplda.model.parameters import Parameters
+
+
+@dataclass(frozen=True)
+class ChannelShrinkage:
+    """How the loadings of a model differ from those that EM ended with.
+
+    Attributes
+    ----------
+    ranks : tuple of int
+        ConditionColumns of V and of every U in EM.
+    shares : tuple of float
+        rho of each condition, above 0: the share of U U' that is left to its channels.
+    priors : tuple of float
+        Strength of the prior of each condition, in channels per channel of training.
+    """
+
+    ranks: tuple[int, ...]
+    shares: tuple[float, ...]
+    priors: tuple[float, ...]
+
+    def apply(self, parameters: Parameters) -> Parameters:
+        """From what EM found to the model."""
+        return with_channel_priors(with_channel_shares(parameters, self.shares), self.priors)
+
+    def undo(self, parameters: Parameters) -> Parameters:
+        """From the model to what EM found, for EM to go on from there."""
+        V, *channels = parameters.loadings
+        found, B = [], V @ V.T
+        for U, rank, rho, s in zip(channels, self.ranks[1:], self.shares, self.priors, strict=True):
+            A = U @ U.T
+            A = ((1.0 + s) * A - s * np.trace(A) / len(A) * np.eye(len(A))) / rho
+            found.append(_root(A, rank))
+            B -= (1.0 - rho) * A
+        first = V if min(self.shares, default=1.0) == 1.0 else _root(B, self.ranks[0])
+        return Parameters(parameters.mean, (first, *found), parameters.noise)
+
+
+def with_channel_shares(parameters: Parameters, shares: Sequence[float]) -> Parameters:
+    """The same total covariance, with a share of each U U' left to its condition and the rest given to V V'.
+
+    U_k becomes sqrt(rho_k) U_k and V V' becomes V V' + sum_k (1 - rho_k) U_k U_k'.
+    """
+    V, *channels = parameters.loadings
+    given = [np.sqrt(1.0 - rho) * U for rho, U in zip(shares, channels, strict=True) if rho < 1.0]
+    kept = [np.sqrt(rho) * U for rho, U in zip(shares, channels, strict=True)]
+    return Parameters(parameters.mean, (np.concatenate([V, *given], axis=1), *kept), parameters.noise)
+
+
+def with_channel_priors(parameters: Parameters, priors: Sequence[float]) -> Parameters:
+    """Shrink each U U' towards a scaled identity of the same trace; U then has d columns.
+
+    U U' becomes (U U' + s psi I) / (1 + s) with psi = tr(U U') / d: the mode under an inverse-Wishart prior that counts
+    s channels for every channel of training, given the scatter of channels that EM found.
+    """
+    V, *channels = parameters.loadings
+    shrunk = [_shrunk(U, s) if s else U for U, s in zip(channels, priors, strict=True)]
+    return Parameters(parameters.mean, (V, *shrunk), parameters.noise)
+
+
+def _shrunk(U: Array, s: float) -> Array:
+    """A root of the shrunk U U', (d, d): columns along those of U are stretched, the rest is a multiple of I."""
+    d = len(U)
+    left, values, _ = np.linalg.svd(U, full_matrices=True)
+    squares = np.zeros(d)
+    squares[: len(values)] = values**2
+    root: Array = left * np.sqrt((squares + s * squares.sum() / d) / (1.0 + s))
+    return root
+
+
+def _root(matrix: Array, rank: int) -> Array:
+    """The root of a positive semi-definite matrix of known rank, (d, rank)."""
+    values, vectors = np.linalg.eigh(symmetric(matrix))
+    root: Array = vectors[:, -rank:] * np.sqrt(np.maximum(values[-rank:], 0.0))
+    return root

@@ -1,0 +1,246 @@
+"""The eliminated factor: eliminated analytically, one precision per distinct count.
+
+Every eliminated level o carries u_o = [f_o, n_o, h_o]: the sums and numbers of its samples in each part, and its
+samples by coupled slot. Given the coupled latents x,
+
+    yhat_o = L_o^-1 E u_o,      E = [V' D_p ..., -V' D_p mean ..., -J' x_b ...]
+
+is linear in u_o, and EM needs only quadratic sums of it. So the levels of a group (equal counts, hence
+equal L) are kept either as they are (``EliminatedRows``) or as their Gram matrix sum_o u_o u_o' (``EliminatedGram``),
+whichever is cheaper; the second does not grow with the number of levels.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from jointplda._typing import Array, IntArray
+from jointplda.linalg import inverse
+
+GRAM_BYTES = 2e9
+ROW_PRICE = 1.0
+
+
+@dataclass(frozen=True)
+class Precision:
+    """L_g^-1 of every group: (G, R) when diagonal, else (G, R, R).
+
+    With one part, V is rotated so that V' D V = diag(b), and L_g^-1 = diag(1 / (n_g b + 1)).
+    """
+
+    inverse: Array
+    log_determinants: Array
+
+    @classmethod
+    def diagonal(cls, counts: Array, b: Array) -> "Precision":
+        """Return diag(1 / (n_g b + 1)) for counts (G, 1) and b (R,)."""
+        L = counts * b + 1.0
+        return cls(1.0 / L, np.log(L).sum(axis=1))
+
+    @classmethod
+    def dense(cls, counts: Array, grams: Array) -> "Precision":
+        """Return (I + sum_p n_gp V' D_p V)^-1 for counts (G, P) and grams (P, R, R)."""
+        rank = grams.shape[-1]
+        inverses, log_dets = np.empty((len(counts), rank, rank)), np.empty(len(counts))
+        for g, n in enumerate(counts):
+            inverses[g], log_dets[g] = inverse(np.eye(rank) + np.tensordot(n, grams, 1))
+        return cls(inverses, log_dets)
+
+    @property
+    def is_diagonal(self) -> bool:
+        """Whether every L_g is diagonal."""
+        return self.inverse.ndim == 2
+
+    def times(self, Z: Array) -> Array:
+        """L_g^-1 Z_g for Z (G, R, q)."""
+        return self.inverse[:, :, None] * Z if self.is_diagonal else self.inverse @ Z
+
+    def times_columns(self, Z: Array) -> Array:
+        """L_g^-1 Z_g for Z (R, G, q), in place where it can be."""
+        if self.is_diagonal:
+            Z *= self.inverse.T[:, :, None]
+            return Z
+        return np.ascontiguousarray((self.inverse @ Z.swapaxes(0, 1)).swapaxes(0, 1))
+
+    def times_rows(self, T: Array, group: IntArray) -> Array:
+        """L_g(o)^-1 t_o for rows t_o (K, R), sorted by group."""
+        if self.is_diagonal:
+            scaled: Array = T * self.inverse[group]
+            return scaled
+        ends = np.searchsorted(group, np.arange(len(self.inverse) + 1))
+        result = np.empty_like(T)
+        for g in range(len(self.inverse)):
+            result[ends[g] : ends[g + 1]] = T[ends[g] : ends[g + 1]] @ self.inverse[g]
+        return result
+
+    def summed(self, weights: Array) -> Array:
+        """sum_g w_g L_g^-1, (R, R)."""
+        if self.is_diagonal:
+            return np.diag(weights @ self.inverse)
+        return np.tensordot(weights, self.inverse, 1)
+
+    def sandwiched(self, Q: Array) -> Array:
+        """L_g^-1 Q_g L_g^-1 for Q (G, R, R)."""
+        if self.is_diagonal:
+            return self.inverse[:, :, None] * Q * self.inverse[:, None, :]
+        return self.inverse @ Q @ self.inverse
+
+    def between(self, J: Array, K: Array) -> Array:
+        """J L_g^-1 K' for J (r, R), K (s, R): (G, r, s)."""
+        left = J * self.inverse[:, None, :] if self.is_diagonal else J @ self.inverse
+        return left @ K.T
+
+
+@dataclass(frozen=True)
+class EliminatedMoments:
+    """Sums over eliminated levels of products with yhat_o; the covariance of x adds to them later.
+
+    Attributes
+    ----------
+    total : (R,)
+        sum_o yhat_o.
+    sums : (R, P d + P)
+        sum_o yhat_o [f_o, n_o]'.
+    slots : (R, slots)
+        sum_o yhat_o h_o'.
+    squares : (1 + P, R, R)
+        sum_o yhat_o yhat_o', unweighted first, then weighted by n_op for each part.
+    """
+
+    total: Array
+    sums: Array
+    slots: Array
+    squares: Array
+
+
+class EliminatedSums(Protocol):
+    """What the E step asks of the eliminated levels, in two steps around the coupled solution."""
+
+    def first(self, E: Array, L: Precision) -> tuple[Array, float, Array]:
+        """t_o = L^-1 E [f_o, n_o]: a state, sum_o t_o' L t_o, and sum_o h_o t_o' (slots, R)."""
+
+    def second(self, state: Array, E: Array, Jx: Array, L: Precision) -> EliminatedMoments:
+        """Moments of yhat_o = t_o - L^-1 Jx' h_o, for Jx (slots, R)."""
+
+
+@dataclass(frozen=True)
+class EliminatedRows:
+    """Eliminated levels one by one, sorted by group.
+
+    Attributes
+    ----------
+    sums : (K, P d + P)
+        f_o and n_o.
+    slots : sparse (K, slots)
+        h_o.
+    group : (K,)
+        Increasing.
+    """
+
+    sums: Array
+    slots: csr_array
+    group: IntArray
+    n_parts: int
+
+    def first(self, E: Array, L: Precision) -> tuple[Array, float, Array]:
+        """See ``EliminatedSums``."""
+        raw = self.sums @ E.T
+        t = L.times_rows(raw, self.group)
+        return t, float(np.vdot(raw, t)), self.slots.T @ t
+
+    def second(self, state: Array, E: Array, Jx: Array, L: Precision) -> EliminatedMoments:
+        """See ``EliminatedSums``."""
+        yhat = self.means(state, Jx, L)
+        squares = [yhat.T @ yhat]
+        for n in self.sums[:, -self.n_parts :].T:
+            scaled = yhat * np.sqrt(n)[:, None]
+            squares.append(scaled.T @ scaled)
+        return EliminatedMoments(
+            total=yhat.sum(axis=0),
+            sums=yhat.T @ self.sums,
+            slots=(self.slots.T @ yhat).T,
+            squares=np.stack(squares),
+        )
+
+    def means(self, state: Array, Jx: Array, L: Precision) -> Array:
+        """yhat_o of every level, (K, R)."""
+        return state - L.times_rows(self.slots @ Jx, self.group) if len(Jx) else state
+
+
+@dataclass(frozen=True)
+class EliminatedGram:
+    """Groups of eliminated levels as Gram matrices of [f_o, n_o, h_o, 1], (q, G, q).
+
+    The group is the middle axis, so that one large product serves all groups.
+    """
+
+    gram: Array
+    counts: Array
+    width: int
+
+    def first(self, E: Array, L: Precision) -> tuple[Array, float, Array]:
+        """See ``EliminatedSums``."""
+        Z = L.times_columns(self._times(E, slice(self.width)))
+        both = Z.sum(axis=1)
+        return Z, float(np.vdot(both[:, : self.width], E)), both[:, self.width : -1].T
+
+    def second(self, state: Array, E: Array, Jx: Array, L: Precision) -> EliminatedMoments:
+        """See ``EliminatedSums``."""
+        w, (R, G, q) = self.width, state.shape
+        Z, full = state, np.concatenate([E, -Jx.T, np.zeros((R, 1))], axis=1)
+        if len(Jx):
+            Z = L.times_columns(self._times(-Jx.T, slice(w, q - 1)))
+            Z += state
+        # Z_g is L^-1 E Gram; one more product gives L^-1 E Gram E' L^-1.
+        YY = (Z.reshape(R * G, q) @ full.T).reshape(R, G, R)
+        YY = YY * L.inverse if L.is_diagonal else (YY.swapaxes(0, 1) @ L.inverse).swapaxes(0, 1)
+        weights = np.concatenate([np.ones((1, G)), self.counts.T])
+        both = Z.sum(axis=1)
+        return EliminatedMoments(
+            total=both[:, -1],
+            sums=both[:, :w],
+            slots=both[:, w:-1],
+            squares=(weights @ YY).swapaxes(0, 1),
+        )
+
+    def _times(self, E: Array, rows: slice) -> Array:
+        """E Gram[rows], (R, G, q)."""
+        part = self.gram[rows]
+        return (E @ part.reshape(len(part), -1)).reshape(len(E), *part.shape[1:])
+
+
+def eliminated_sums(
+    sums: Array, slots: csr_array, group: IntArray, counts: Array, rank: int, keep_rows: bool = False
+) -> EliminatedRows | EliminatedGram:
+    """Keep the eliminated levels in the cheaper form, by the floating-point work of one iteration.
+
+    Parameters
+    ----------
+    sums : (K, P d + P)
+        f_o and n_o of every level.
+    slots : sparse (K, slots)
+    group : (K,), increasing
+    counts : (G, P)
+    rank : int
+        R, the rank of the eliminated factor.
+    keep_rows : bool
+        Keep the levels one by one whatever it costs, for their own posteriors.
+    """
+    K, width = sums.shape
+    q, (G, n_parts) = width + slots.shape[1] + 1, counts.shape
+    by_rows = ROW_PRICE * K * rank * (4 * width + rank * (1 + n_parts))
+    by_gram = G * rank * q * (2 * width + 2 * rank)
+    if keep_rows or by_rows <= by_gram or G * q * q * 8 > GRAM_BYTES:
+        return EliminatedRows(sums, slots, group, n_parts)
+    gram = np.zeros((q, G, q))
+    ends = np.searchsorted(group, np.arange(G + 1))
+    step = 1 + 2**24 // q
+    for g in range(G):
+        for start in range(ends[g], ends[g + 1], step):
+            rows = slice(start, min(start + step, ends[g + 1]))
+            ones = np.ones((rows.stop - rows.start, 1))
+            u = np.concatenate([sums[rows], slots[rows].toarray(), ones], axis=1)
+            gram[:, g] += u.T @ u
+    return EliminatedGram(gram, counts, width)

@@ -1,0 +1,131 @@
+"""Expectation-maximisation: E and M steps in turn until the likelihood stands still."""
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from jointplda.model.estep import e_step
+from jointplda.model.layout import Layout
+from jointplda.model.mstep import NoiseModel, Prior, m_step
+from jointplda.model.parameters import Parameters
+
+logger = logging.getLogger("jointplda")
+PATIENCE = 2.0
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """What a progress callback is told after every iteration.
+
+    Attributes
+    ----------
+    iteration : int
+        From 1.
+    log_likelihood : float
+        Nats per sample of ``parameters`` (penalised, with a prior).
+    gain : float
+        By how much it rose.
+    seconds : float
+        Time this iteration took.
+    parameters : Parameters
+        The model so far.
+    """
+
+    iteration: int
+    log_likelihood: float
+    gain: float
+    seconds: float
+    parameters: Parameters
+
+
+Callback = Callable[[Iteration], object]
+
+
+@dataclass(frozen=True)
+class EMResult:
+    """Where EM ended, and how it got there.
+
+    Attributes
+    ----------
+    start : float
+        Nats per sample before the first iteration.
+    log_likelihoods : tuple of float
+        The same after each.
+    stuck : bool
+        Whether it stopped because the next iteration would have lost likelihood, which only rounding can do.
+    """
+
+    parameters: Parameters
+    start: float
+    log_likelihoods: tuple[float, ...]
+    converged: bool
+    interrupted: bool
+    stuck: bool = False
+
+    @property
+    def last(self) -> float:
+        """The objective of ``parameters``."""
+        return self.log_likelihoods[-1] if self.log_likelihoods else self.start
+
+
+_interrupted = [float("-inf")]
+
+
+def _again() -> bool:
+    """Whether this interrupt follows another that was caught."""
+    now = time.monotonic()
+    soon = now - _interrupted[0] < PATIENCE
+    _interrupted[0] = now
+    return soon
+
+
+def run_em(
+    crossing: Layout,
+    start: Parameters,
+    *,
+    prior: Prior,
+    noise: NoiseModel,
+    max_iter: int,
+    tol: float,
+    callback: Callback | None = None,
+) -> EMResult:
+    """Iterate until the objective rises by less than ``tol`` nats per sample, or ``max_iter`` times.
+
+    The objective of an iteration is that of the parameters it ends with; it comes from the E step that
+    the next iteration needs anyway. KeyboardInterrupt ends the loop and keeps the last complete iteration;
+    a second one within two seconds is raised, so that a script or a search can be stopped for good.
+    """
+    scatter, n = crossing.scatter, crossing.n_samples
+    parameters, trace, converged, stuck = start, [], False, False
+    moments, log_likelihood = e_step(crossing, parameters)
+    first = objective = (log_likelihood + prior.penalty(parameters)) / n
+    try:
+        for iteration in range(1, max_iter + 1):
+            began = time.perf_counter()
+            candidate = m_step(moments, parameters, scatter, crossing.shift, prior, noise)
+            moments, log_likelihood = e_step(crossing, candidate)
+            gain = (log_likelihood + prior.penalty(candidate)) / n - objective
+            if gain < -ROUNDING * max(abs(objective), 1.0):
+                logger.warning(
+                    "iteration %d lost %.3g nats per sample to rounding; stopped before it", iteration, -gain
+                )
+                stuck = True
+                break
+            parameters = candidate
+            objective += gain
+            trace.append(objective)
+            seconds = time.perf_counter() - began
+            logger.info("iteration %d: %.8g nats per sample (%+.3g, %.3g s)", iteration, objective, gain, seconds)
+            if callback is not None:
+                callback(Iteration(iteration, objective, gain, seconds, parameters))
+            if gain < tol:
+                converged = True
+                break
+    except KeyboardInterrupt:
+        if _again():
+            raise
+        logger.info("interrupted after %d iterations", len(trace))
+        return EMResult(parameters, first, tuple(trace), False, True)
+    return EMResult(parameters, first, tuple(trace), converged, False, stuck)

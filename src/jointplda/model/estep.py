@@ -1,0 +1,350 @@
+"""E step: posterior moments of all latents and the exact log-likelihood, from statistics alone.
+
+The latents are integrated out in three stages. Latents that belong to one sample only are absorbed into
+that sample's noise, C_p = C + sum W W' over the factors without a label in part p. The eliminated factor is
+eliminated analytically, group by group. The coupled levels are solved densely, component by component.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from jointplda._typing import Array
+from jointplda.linalg import inverse, symmetric
+from jointplda.model.coupled import CoupledSolution, counted_covariances, solve_coupled
+from jointplda.model.eliminated import EliminatedMoments, Precision
+from jointplda.model.layout import Layout, PatternArrays
+from jointplda.model.parameters import Parameters
+
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class LevelMoments:
+    """Sums over all levels of one factor: how many, sum <z>, sum <z z'>."""
+
+    count: float
+    first: Array
+    second: Array
+
+
+@dataclass(frozen=True)
+class Moments:
+    """What the M step needs. z_i = [z^0, z^1, ..., 1] of sample i, the constant last.
+
+    Attributes
+    ----------
+    R : (r + 1, r + 1)
+        sum_i <z_i z_i'>.
+    T : (r + 1, d)
+        sum_i <z_i> (m_i - shift)'.
+    levels : tuple of LevelMoments
+        By factor.
+    """
+
+    R: Array
+    T: Array
+    levels: tuple[LevelMoments, ...]
+
+
+@dataclass(frozen=True)
+class Noise:
+    """C_p of one part, as precision D_p, with log |C_p|."""
+
+    D: Array
+    log_determinant: float
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Posterior of all shared latents under given parameters, before any sum over samples.
+
+    The eliminated loading is rotated by ``rotation`` where L is diagonal; ``E`` and ``Jx`` give the eliminated means.
+    """
+
+    mean: Array
+    noises: tuple[Noise, ...]
+    rotation: Array | None
+    L: Precision
+    J: dict[Pair, Array]
+    E: Array
+    Jx: Array
+    coupled: CoupledSolution
+    moments: EliminatedMoments
+    log_likelihood: float
+
+    def unrotated(self, Z: Array) -> Array:
+        """Rows of Z (R, ...) from the rotated eliminated latents back to the given ones."""
+        return Z if self.rotation is None else self.rotation @ Z
+
+
+def e_step(crossing: Layout, parameters: Parameters) -> tuple[Moments, float]:
+    """Posterior moments and log p(M), every constant included."""
+    solution = solve(crossing, parameters)
+    return summed_moments(crossing, parameters, solution), solution.log_likelihood
+
+
+def solve(crossing: Layout, parameters: Parameters) -> Solution:
+    """Integrate the latents out, stage by stage.
+
+    With one part and one coupled factor these are the paper's equations for Sigma and Phi:
+
+        P[b,b'] = e_bb' W' D W + [b = b'] I - sum_g H_g[b,b'] J L_g^-1 J'
+        Phi[b]  = W' D g_b - J sum_o h_ob L_o^-1 V' D f_o,          xhat = P^-1 Phi
+
+        log p(M) = -1/2 tr(D S) + N/2 log|D| + 1/2 sum_o (V'D f_o)' L_o^-1 (V'D f_o) - 1/2 sum_o log|L_o|
+                   + 1/2 Phi' xhat - 1/2 log|P| - N d/2 log 2 pi     (f_o and S around the mean)
+    """
+    W, plan = parameters.loadings, crossing.plan
+    mean = parameters.mean - crossing.shift
+    noises = tuple(_noise(parameters, part.observed) for part in crossing.parts)
+    DV = [noises[p].D @ W[plan.eliminated] for p in crossing.eliminated_parts]
+    grams = np.stack([W[plan.eliminated].T @ dv for dv in DV])
+    rotation = None
+    if len(DV) == 1:
+        b, rotation = np.linalg.eigh(symmetric(grams[0]))
+        DV = [DV[0] @ rotation]
+        L = Precision.diagonal(crossing.group_counts, np.maximum(b, 0.0))
+    else:
+        L = Precision.dense(crossing.group_counts, grams)
+    E = np.concatenate([*(dv.T for dv in DV), *(-(mean @ dv)[:, None] for dv in DV)], axis=1)
+    state, eliminated_fit, slot_sums = crossing.eliminated_sums.first(E, L)
+    DW = {
+        (p, k): noises[p].D @ W[k]
+        for p, part in enumerate(crossing.parts)
+        for k in crossing.coupled
+        if part.observed[k]
+    }
+    J = {
+        (at, k): W[k].T @ DV[at]
+        for at, p in enumerate(crossing.eliminated_parts)
+        for k in crossing.coupled
+        if crossing.parts[p].observed[k]
+    }
+    coupled, Jx = _solve_coupled(crossing, W, mean, DW, J, L, slot_sums)
+    moments = crossing.eliminated_sums.second(state, E, Jx, L)
+    log_likelihood = (
+        sum(_noise_term(part, noise, mean) for part, noise in zip(crossing.parts, noises, strict=True))
+        + 0.5 * eliminated_fit
+        - 0.5 * float(crossing.group_sizes @ L.log_determinants)
+        + 0.5 * coupled.fit
+        - 0.5 * coupled.log_determinant
+    )
+    return Solution(mean, noises, rotation, L, J, E, Jx, coupled, moments, log_likelihood)
+
+
+def _noise(parameters: Parameters, observed: tuple[bool, ...]) -> Noise:
+    absorbed = [W for W, seen in zip(parameters.loadings, observed, strict=True) if not seen]
+    return Noise(*inverse(parameters.noise + sum((W @ W.T for W in absorbed), start=np.zeros(()))))
+
+
+def _noise_term(part: PatternArrays, noise: Noise, mean: Array) -> float:
+    """-1/2 tr(D S) + N/2 log|D| - N d/2 log 2 pi, S around the mean."""
+    cross = np.outer(part.total, mean)
+    centred = part.scatter - cross - cross.T + part.count * np.outer(mean, mean)
+    constant = len(mean) * np.log(2.0 * np.pi) + noise.log_determinant
+    return -0.5 * float(np.vdot(noise.D, centred)) - 0.5 * part.count * float(constant)
+
+
+def _solve_coupled(
+    crossing: Layout,
+    W: tuple[Array, ...],
+    mean: Array,
+    DW: dict[Pair, Array],
+    J: dict[Pair, Array],
+    L: Precision,
+    slot_sums: Array,
+) -> tuple[CoupledSolution, Array]:
+    """Posterior of the coupled latents, and J' xhat_b for every slot (slots, R)."""
+    if not crossing.coupled:
+        return CoupledSolution((), (), 0.0, 0.0), np.zeros((0, slot_sums.shape[1]))
+    Phi = []
+    for k in crossing.coupled:
+        side = np.zeros((crossing.levels[k], W[k].shape[1]))
+        for p, part in enumerate(crossing.parts):
+            if part.observed[k]:
+                side += part.level_sums[k] @ DW[p, k] - np.outer(part.level_counts[k], mean @ DW[p, k])
+        for at in range(len(crossing.eliminated_parts)):
+            if (at, k) in J:
+                side -= slot_sums[crossing.slot_range(at, k)] @ J[at, k].T
+        Phi.append(side)
+    ranks = tuple(W[k].shape[1] for k in crossing.coupled)
+    coupled = solve_coupled(crossing.batches, ranks, _kernels(crossing, W, DW, J, L), tuple(Phi))
+    Jx = np.zeros((crossing.slots.shape[1], slot_sums.shape[1]))
+    for (at, k), j in J.items():
+        Jx[crossing.slot_range(at, k)] = coupled.means[crossing.coupled.index(k)] @ j
+    return coupled, Jx
+
+
+def _kernels(
+    crossing: Layout, W: tuple[Array, ...], DW: dict[Pair, Array], J: dict[Pair, Array], L: Precision
+) -> dict[Pair, Array]:
+    """Matrices whose counted sums are the blocks of the coupled precision P."""
+    P, G = len(crossing.eliminated_parts), len(crossing.group_sizes)
+    kernels = {}
+    for i, k in enumerate(crossing.coupled):
+        for j, m in enumerate(crossing.coupled[i:], start=i):
+            kernel = np.zeros((crossing.kernel_columns, W[k].shape[1], W[m].shape[1]))
+            if i == j:
+                kernel[0] = np.eye(W[k].shape[1])
+            for p in range(len(crossing.parts)):
+                if (p, k) in DW and (p, m) in DW:
+                    kernel[1 + p] = W[k].T @ DW[p, m]
+            by_group = kernel[1 + len(crossing.parts) :].reshape(G, P, P, *kernel.shape[1:])
+            for p in range(P):
+                for q in range(P):
+                    if (p, k) in J and (q, m) in J:
+                        by_group[:, p, q] = -L.between(J[p, k], J[q, m])
+            kernels[i, j] = kernel
+    return kernels
+
+
+def summed_moments(crossing: Layout, parameters: Parameters, solution: Solution) -> Moments:
+    """Add up the posterior moments over samples and over levels."""
+    layout = _Layout(parameters)
+    R, T = np.zeros((layout.width, layout.width)), np.zeros((layout.width, len(parameters.mean)))
+    summed = _covariance_sums(crossing, parameters, solution)
+    levels = _shared_levels(crossing, parameters, solution, summed)
+    for p, part in enumerate(crossing.parts):
+        R_p, T_p = _part_moments(crossing, layout, solution, summed, p)
+        absorbed = [k for k, seen in enumerate(part.observed) if not seen]
+        if absorbed:
+            _add_absorbed(part, parameters, solution, layout, absorbed, R_p, T_p)
+            for k in absorbed:
+                at = layout.of[k]
+                old = levels[k]
+                levels[k] = LevelMoments(old.count + part.count, old.first + R_p[at, -1], old.second + R_p[at, at])
+        R += R_p
+        T += T_p
+    return Moments(symmetric(R), T, tuple(levels))
+
+
+class _Layout:
+    """Where each factor's latents stand in z = [z^0, z^1, ..., 1]."""
+
+    def __init__(self, parameters: Parameters) -> None:
+        ends = np.cumsum([0, *parameters.ranks])
+        self.of = [slice(int(a), int(b)) for a, b in pairwise(ends)]
+        self.width = int(ends[-1]) + 1
+
+
+@dataclass(frozen=True)
+class _CovarianceSums:
+    """What the covariance of the coupled latents adds to the moments.
+
+    ``by_part[p][i, j]`` is sum e_bb' Sigma_bb', ``by_level[i]`` sum Sigma_bb (coupled factors by position);
+    ``with_eliminated`` sum_g L_g^-1 sum J' <dx dx'> by eliminated part and coupled position;
+    ``eliminated`` the sums of the covariance of y over eliminated levels, unweighted and weighted by n_p.
+    """
+
+    by_part: list[dict[Pair, Array]]
+    by_level: list[Array]
+    with_eliminated: dict[Pair, Array]
+    eliminated: Array
+
+
+def _covariance_sums(crossing: Layout, parameters: Parameters, solution: Solution) -> _CovarianceSums:
+    L, weights = solution.L, np.concatenate([np.ones((1, len(crossing.group_sizes))), crossing.group_counts.T])
+    eliminated = np.stack([L.summed(w * crossing.group_sizes) for w in weights])
+    if not crossing.coupled:
+        return _CovarianceSums([{} for _ in crossing.parts], [], {}, eliminated)
+    ranks = tuple(parameters.ranks[k] for k in crossing.coupled)
+    counted = counted_covariances(crossing.batches, ranks, solution.coupled, crossing.kernel_columns)
+    n_parts, P, G = len(crossing.parts), len(crossing.eliminated_parts), len(crossing.group_sizes)
+    kinds = [(p, i) for p in range(P) for i, k in enumerate(crossing.coupled) if (p, k) in solution.J]
+    ends = np.cumsum([0, *(ranks[i] for _, i in kinds)])
+    spans = [slice(int(a), int(b)) for a, b in pairwise(ends)]
+    C = np.zeros((G, int(ends[-1]), int(ends[-1])))
+    for (p, i), rows in zip(kinds, spans, strict=True):
+        for (q, j), columns in zip(kinds, spans, strict=True):
+            if i <= j:
+                by_group = counted[i, j][1 + n_parts :].reshape(G, P, P, ranks[i], ranks[j])
+                C[:, rows, columns] = by_group[:, p, q]
+            else:
+                by_group = counted[j, i][1 + n_parts :].reshape(G, P, P, ranks[j], ranks[i])
+                C[:, rows, columns] = by_group[:, q, p].swapaxes(-1, -2)
+    with_eliminated = {}
+    if kinds:
+        J = np.concatenate([solution.J[p, crossing.coupled[i]] for p, i in kinds])
+        JC = J.T @ C
+        eliminated += np.tensordot(weights, L.sandwiched(JC @ J), 1)
+        LJC = L.times(JC).sum(axis=0)
+        with_eliminated = {kind: LJC[:, span] for kind, span in zip(kinds, spans, strict=True)}
+    return _CovarianceSums(
+        by_part=[{pair: values[1 + p] for pair, values in counted.items()} for p in range(n_parts)],
+        by_level=[counted[i, i][0] for i in range(len(ranks))],
+        with_eliminated=with_eliminated,
+        eliminated=eliminated,
+    )
+
+
+def _shared_levels(
+    crossing: Layout, parameters: Parameters, solution: Solution, summed: _CovarianceSums
+) -> list[LevelMoments]:
+    """Moments of the levels that samples share; those of one sample each are added later."""
+    levels = [LevelMoments(0.0, np.zeros(r), np.zeros((r, r))) for r in parameters.ranks]
+    for i, k in enumerate(crossing.coupled):
+        x = solution.coupled.means[i]
+        levels[k] = LevelMoments(float(crossing.levels[k]), x.sum(axis=0), x.T @ x + summed.by_level[i])
+    total = solution.unrotated(solution.moments.total)
+    squares = solution.unrotated(solution.unrotated(solution.moments.squares[0] + summed.eliminated[0]).T)
+    levels[crossing.plan.eliminated] = LevelMoments(float(crossing.group_sizes.sum()), total, squares)
+    return levels
+
+
+def _part_moments(
+    crossing: Layout, layout: _Layout, solution: Solution, summed: _CovarianceSums, p: int
+) -> tuple[Array, Array]:
+    """Sum <z z'> and sum <z> m' over the samples of one part, for the factors observed there."""
+    part, d = crossing.parts[p], len(solution.mean)
+    R, T = np.zeros((layout.width, layout.width)), np.zeros((layout.width, d))
+    R[-1, -1], T[-1] = part.count, part.total
+    here = [(i, k) for i, k in enumerate(crossing.coupled) if part.observed[k]]
+    for i, k in here:
+        x, n, at = solution.coupled.means[i], part.level_counts[k], layout.of[k]
+        T[at] = x.T @ part.level_sums[k]
+        R[at, -1] = R[-1, at] = n @ x
+        R[at, at] = x.T @ (n[:, None] * x) + summed.by_part[p][i, i]
+        for j, m in here:
+            if k < m:
+                block = x.T @ (part.links[k, m] @ solution.coupled.means[j]) + summed.by_part[p][i, j]
+                R[at, layout.of[m]], R[layout.of[m], at] = block, block.T
+    if p in crossing.eliminated_parts:
+        turn, own = crossing.eliminated_parts.index(p), layout.of[crossing.plan.eliminated]
+        moments = solution.moments
+        T[own] = solution.unrotated(moments.sums[:, turn * d : (turn + 1) * d])
+        R[own, -1] = R[-1, own] = solution.unrotated(moments.sums[:, len(crossing.eliminated_parts) * d + turn])
+        squares = moments.squares[1 + turn] + summed.eliminated[1 + turn]
+        R[own, own] = solution.unrotated(solution.unrotated(squares).T)
+        for i, k in here:
+            mean_part = moments.slots[:, crossing.slot_range(turn, k)] @ solution.coupled.means[i]
+            block = solution.unrotated(mean_part - summed.with_eliminated[turn, i])
+            R[own, layout.of[k]], R[layout.of[k], own] = block, block.T
+    return R, T
+
+
+def _add_absorbed(
+    part: PatternArrays,
+    parameters: Parameters,
+    solution: Solution,
+    layout: _Layout,
+    absorbed: list[int],
+    R: Array,
+    T: Array,
+) -> None:
+    """Fill in the latents that belong to one sample each: z_i = K^-1 W' D (m_i - M w_i), w_i the others."""
+    own = np.concatenate([np.arange(layout.width)[layout.of[k]] for k in absorbed])
+    rest = np.setdiff1d(np.arange(layout.width), own)
+    everything = np.concatenate([*parameters.loadings, solution.mean[:, None]], axis=1)
+    W, M = everything[:, own], everything[:, rest]
+    D = inverse(parameters.noise)[0]
+    K, _ = inverse(W.T @ D @ W + np.eye(len(own)))
+    C = K @ (W.T @ D)
+    R_rest, T_rest = R[np.ix_(rest, rest)], T[rest]
+    MT = M @ T_rest
+    T[own] = C @ (part.scatter - MT)
+    cross = C @ (T_rest.T - M @ R_rest)
+    R[np.ix_(own, rest)], R[np.ix_(rest, own)] = cross, cross.T
+    residual = part.scatter - MT - MT.T + M @ R_rest @ M.T
+    R[np.ix_(own, own)] = part.count * K + C @ residual @ C.T

@@ -1,0 +1,246 @@
+"""Statistics arranged for EM: the eliminated factor, its groups, and the components of the coupled levels."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import coo_array, csr_array, hstack
+
+from jointplda._typing import AnyArray, Array, IntArray
+from jointplda.model.components import Batch, find_batches
+from jointplda.model.eliminated import EliminatedGram, EliminatedRows, eliminated_sums
+from jointplda.model.plan import Plan, make_plan
+from jointplda.model.statistics import Statistics
+from jointplda.model.sums import PatternSums
+
+
+@dataclass(frozen=True)
+class PatternArrays:
+    """One part of the samples: those that carry labels of the same factors.
+
+    Attributes
+    ----------
+    observed : tuple of bool
+        For each factor, whether these samples have a label. The latents of the other factors belong
+        to one sample each, and are absorbed into the noise.
+    level_sums, level_counts : dict of (levels, d), (levels,)
+        g_b and n_b of every observed coupled factor.
+    links : dict of sparse (levels_k, levels_l)
+        e_bb' for every pair k < l of observed coupled factors.
+    """
+
+    observed: tuple[bool, ...]
+    count: float
+    total: Array
+    scatter: Array
+    level_sums: dict[int, Array]
+    level_counts: dict[int, Array]
+    links: dict[tuple[int, int], csr_array]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """All that an EM iteration reads.
+
+    Attributes
+    ----------
+    coupled : tuple of int
+        Factors with shared levels other than the eliminated one.
+    eliminated_parts : tuple of int
+        Parts in which the eliminated factor is observed.
+    group_counts : (G, len(eliminated_parts))
+        n_gp: samples that each eliminated level of a group has in each part.
+    group_sizes : (G,)
+        K_g.
+    eliminated_group : (K,)
+        Group of every eliminated level, in the order of its labels.
+    eliminated_order : (K,)
+        Eliminated levels as ``eliminated_sums`` has them.
+    slots : sparse (K, parts * coupled levels)
+        h_ob by part, rows in ``eliminated_order``.
+    """
+
+    plan: Plan
+    shift: Array
+    levels: tuple[int, ...]
+    parts: tuple[PatternArrays, ...]
+    coupled: tuple[int, ...]
+    eliminated_parts: tuple[int, ...]
+    group_counts: Array
+    group_sizes: Array
+    eliminated_group: IntArray
+    eliminated_order: IntArray
+    eliminated_sums: EliminatedRows | EliminatedGram
+    slots: csr_array
+    batches: tuple[Batch, ...]
+
+    @property
+    def n_samples(self) -> float:
+        """N, the number (or weight) of samples."""
+        return float(sum(part.count for part in self.parts))
+
+    @property
+    def scatter(self) -> Array:
+        """S around the shift, (d, d)."""
+        result: Array = np.sum([part.scatter for part in self.parts], axis=0)
+        return result
+
+    @property
+    def kernel_columns(self) -> int:
+        """Kernels of the coupled precision: identity, samples per part, and groups by pair of parts."""
+        return 1 + len(self.parts) + len(self.group_sizes) * len(self.eliminated_parts) ** 2
+
+    def slot_range(self, eliminated_part: int, k: int) -> slice:
+        """ConditionColumns of ``slots`` of coupled factor k in the given eliminated part."""
+        sizes = [self.levels[j] for j in self.coupled]
+        start = eliminated_part * sum(sizes) + sum(sizes[: self.coupled.index(k)])
+        return slice(start, start + self.levels[k])
+
+
+def lay_out(
+    statistics: Statistics, ranks: tuple[int, ...], eliminated: int | None = None, keep_rows: bool = False
+) -> Layout:
+    """Arrange statistics for EM with loadings of the given ranks (all at least 1).
+
+    Parameters
+    ----------
+    eliminated : int, optional
+        The factor to eliminate analytically; default: the one that makes an iteration cheapest.
+    keep_rows : bool
+        Keep the eliminated levels one by one, for their own posteriors.
+    """
+    plan = make_plan(statistics, ranks, eliminated)
+    levels = tuple(len(labels) for labels in statistics.labels)
+    coupled = tuple(k for k in range(len(levels)) if k != plan.eliminated and levels[k])
+    raw = list(statistics.parts.values())
+    eliminated_parts = tuple(p for p, part in enumerate(raw) if plan.eliminated in part.levels)
+    counts, sums, slots = _eliminated_tables(raw, eliminated_parts, plan.eliminated, coupled, levels)
+    group_counts, group, sizes = np.unique(counts, axis=0, return_inverse=True, return_counts=True)
+    group = group.reshape(-1)
+    order = np.argsort(group, kind="stable")
+    slots = slots[order]
+    table = np.concatenate([sums, counts], axis=1)[order]
+    parts = tuple(_part_sums(part, plan.eliminated, coupled, levels) for part in raw)
+    batches: tuple[Batch, ...] = ()
+    if coupled:
+        first, second, pair_counts = _pairs(parts, eliminated_parts, coupled, levels, slots, group[order], len(sizes))
+        batches = find_batches(tuple(levels[k] for k in coupled), first, second, pair_counts)
+    return Layout(
+        plan=plan,
+        shift=statistics.shift,
+        levels=levels,
+        parts=parts,
+        coupled=coupled,
+        eliminated_parts=eliminated_parts,
+        group_counts=group_counts,
+        group_sizes=sizes.astype(np.float64),
+        eliminated_group=group,
+        eliminated_order=order,
+        eliminated_sums=eliminated_sums(table, slots, group[order], group_counts, ranks[plan.eliminated], keep_rows),
+        slots=slots,
+        batches=batches,
+    )
+
+
+def link_table(part: PatternSums, k: int, j: int, levels: tuple[int, ...]) -> csr_array:
+    """Samples of ``part`` by level of k and level of j, sparse (levels_k, levels_j)."""
+    links = part.links[min(k, j), max(k, j)]
+    ends = (links.rows, links.columns) if k < j else (links.columns, links.rows)
+    return coo_array((links.counts, ends), shape=(levels[k], levels[j])).tocsr()
+
+
+def _eliminated_tables(
+    raw: list[PatternSums],
+    eliminated_parts: tuple[int, ...],
+    eliminated: int,
+    coupled: tuple[int, ...],
+    levels: tuple[int, ...],
+) -> tuple[Array, Array, csr_array]:
+    """n_op (K, P), f_o (K, P d) and h_ob (K, P B) of every eliminated level."""
+    K, d = levels[eliminated], len(raw[0].total)
+    counts, sums, slots = np.zeros((K, len(eliminated_parts))), np.zeros((K, len(eliminated_parts) * d)), []
+    for at, p in enumerate(eliminated_parts):
+        mine = raw[p].levels[eliminated]
+        counts[mine.index, at] = mine.counts
+        sums[mine.index, at * d : (at + 1) * d] = mine.sums
+        for k in coupled:
+            seen = k in raw[p].levels
+            slots.append(link_table(raw[p], eliminated, k, levels) if seen else csr_array((K, levels[k])))
+    return counts, sums, hstack(slots, format="csr") if slots else csr_array((K, 0))
+
+
+def _part_sums(part: PatternSums, eliminated: int, coupled: tuple[int, ...], levels: tuple[int, ...]) -> PatternArrays:
+    level_sums, level_counts = {}, {}
+    here = [k for k in coupled if k in part.levels]
+    for k in here:
+        mine = part.levels[k]
+        level_sums[k] = np.zeros((levels[k], len(part.total)))
+        level_sums[k][mine.index] = mine.sums
+        level_counts[k] = np.zeros(levels[k])
+        level_counts[k][mine.index] = mine.counts
+    return PatternArrays(
+        observed=tuple(k in part.levels for k in range(len(levels))),
+        count=part.count,
+        total=part.total,
+        scatter=part.scatter,
+        level_sums=level_sums,
+        level_counts=level_counts,
+        links={(k, j): link_table(part, k, j, levels) for k in here for j in here if k < j},
+    )
+
+
+def _pairs(
+    parts: tuple[PatternArrays, ...],
+    eliminated_parts: tuple[int, ...],
+    coupled: tuple[int, ...],
+    levels: tuple[int, ...],
+    slots: csr_array,
+    group: IntArray,
+    n_groups: int,
+) -> tuple[IntArray, IntArray, csr_array]:
+    """Linked pairs of coupled levels, and how often each kernel enters their block of P."""
+    start = dict(zip(coupled, np.concatenate([[0], np.cumsum([levels[k] for k in coupled])[:-1]]), strict=True))
+    B = sum(levels[k] for k in coupled)
+    own = np.arange(B)
+    rows, columns, kernels, values = [own], [own], [np.zeros(B, dtype=np.int64)], [np.ones(B)]
+
+    def add(i: AnyArray, j: AnyArray, kernel: AnyArray | int, count: AnyArray) -> None:
+        rows.append(i)
+        columns.append(j)
+        kernels.append(np.broadcast_to(kernel, i.shape))
+        values.append(count)
+
+    for p, part in enumerate(parts):
+        for k, n in part.level_counts.items():
+            seen = np.flatnonzero(n)
+            add(start[k] + seen, start[k] + seen, 1 + p, n[seen])
+        for (k, j), table in part.links.items():
+            both = table.tocoo()
+            add(start[k] + both.row, start[j] + both.col, 1 + p, both.data)
+            add(start[j] + both.col, start[k] + both.row, 1 + p, both.data)
+    P = len(eliminated_parts)
+    ends = np.searchsorted(group, np.arange(n_groups + 1))
+    for g in range(n_groups):
+        shared = _squared(slots[ends[g] : ends[g + 1]])
+        kernel = 1 + len(parts) + (g * P + shared.row // B) * P + shared.col // B
+        add(shared.row % B, shared.col % B, kernel, shared.data)
+    n_kernels = 1 + len(parts) + n_groups * P * P
+    keys = np.concatenate(rows).astype(np.int64) * B + np.concatenate(columns)
+    pairs, at = np.unique(keys, return_inverse=True)
+    table = coo_array(
+        (np.concatenate(values), (at.reshape(-1), np.concatenate(kernels))), shape=(len(pairs), n_kernels)
+    ).tocsr()
+    table.sum_duplicates()
+    return pairs // B, pairs % B, table
+
+
+def _squared(h: csr_array) -> coo_array:
+    """H = h' h, by a dense product where h is mostly filled."""
+    n, width = h.shape
+    if width <= 4096 and h.nnz > 0.05 * n * width:
+        total = np.zeros((width, width))
+        step = 1 + 2**24 // width
+        for start in range(0, n, step):
+            piece = h[start : start + step].toarray()
+            total += piece.T @ piece
+        return coo_array(total)
+    return coo_array(h.T @ h)

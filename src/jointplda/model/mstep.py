@@ -1,0 +1,156 @@
+"""M step: new parameters from posterior moments, by maximum likelihood or with a prior."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from jointplda._typing import Array
+from jointplda.linalg import cholesky, inverse, solve, symmetric
+from jointplda.model.estep import LevelMoments, Moments
+from jointplda.model.parameters import Parameters
+
+
+@dataclass(frozen=True)
+class Prior:
+    """Inverse-Wishart priors: targets towards which covariances are shrunk.
+
+    The penalty is -nu/2 (log|C| + tr(C^-1 Psi)) for the noise covariance C = D^-1, and the same for the
+    speaker covariance B = V V'. A strength nu of 0 is maximum likelihood.
+
+    Attributes
+    ----------
+    noise_strength, speaker_strength : float
+        nu_W in samples, nu_B in speakers.
+    noise_scale, speaker_scale : float or (d, d)
+        Psi, or psi of Psi = psi I.
+    """
+
+    noise_strength: float = 0.0
+    noise_scale: float | Array = 1.0
+    speaker_strength: float = 0.0
+    speaker_scale: float | Array = 1.0
+
+    def penalty(self, parameters: Parameters) -> float:
+        """Log of the prior at these parameters, up to a constant."""
+        total = 0.0
+        if self.noise_strength:
+            total += _penalty(self.noise_strength, self.noise_scale, parameters.noise)
+        if self.speaker_strength:
+            V = parameters.loadings[0]
+            total += _penalty(self.speaker_strength, self.speaker_scale, V @ V.T)
+        return total
+
+
+def _penalty(strength: float, scale: float | Array, C: Array) -> float:
+    D, log_det = inverse(C)
+    return -0.5 * strength * (log_det + float(np.sum(D * target(scale, len(D)))))
+
+
+def target(scale: float | Array, d: int) -> Array:
+    """Psi, (d, d): given as such, or as a multiple of the identity."""
+    return np.asarray(scale) * np.eye(d) if np.ndim(scale) == 0 else np.asarray(scale)
+
+
+@dataclass(frozen=True)
+class NoiseModel:
+    """What the noise covariance may be.
+
+    Attributes
+    ----------
+    diagonal : bool
+        Whether D is diagonal.
+    floor : (d,)
+        C - diag(floor) stays positive semi-definite, so that the likelihood is bounded on any data.
+    """
+
+    diagonal: bool
+    floor: Array
+
+    def nearest(self, C: Array) -> Array:
+        """The allowed covariance of highest likelihood given the scatter C, (d, d).
+
+        Full C: eigenvalues below 1, after scaling by the floor, are raised to 1, which is the exact
+        constrained maximum. The likelihood therefore still never falls.
+        """
+        if self.diagonal:
+            return np.diag(np.maximum(np.diagonal(C), self.floor))
+        C = symmetric(C)
+        try:
+            cholesky(C - np.diag(self.floor))
+            return C
+        except np.linalg.LinAlgError:
+            root = np.sqrt(self.floor)
+            values, vectors = np.linalg.eigh(C / np.outer(root, root))
+            raised = (vectors * np.maximum(values, 1.0)) @ vectors.T
+            return symmetric(raised * np.outer(root, root))
+
+    def at_floor(self, C: Array) -> int:
+        """In how many directions the covariance stands at its floor."""
+        root = np.sqrt(self.floor)
+        values = np.linalg.eigvalsh(C / np.outer(root, root))
+        return int(np.sum(values < 1.001))
+
+
+def m_step(
+    moments: Moments, parameters: Parameters, scatter: Array, shift: Array, prior: Prior, noise: NoiseModel
+) -> Parameters:
+    """Maximise the expected (penalised) log-likelihood, then apply minimum divergence.
+
+    Parameters
+    ----------
+    moments : Moments
+        From the E step with ``parameters``.
+    scatter : (d, d)
+        S around ``shift``.
+    """
+    if prior.speaker_strength:
+        return _m_step_speaker_prior(moments, parameters, scatter, shift, prior, noise)
+    n = moments.R[-1, -1]
+    W = solve(moments.R, moments.T).T
+    C = _noise_covariance(scatter - W @ moments.T, n, prior, noise)
+    ends = np.cumsum([0, *parameters.ranks])
+    mean, loadings = W[:, -1] + shift, []
+    for (a, b), level in zip(pairwise(ends), moments.levels, strict=True):
+        loading, step = _minimum_divergence(W[:, a:b], level)
+        loadings.append(loading)
+        mean = mean + step
+    return Parameters(mean, tuple(loadings), C)
+
+
+def _m_step_speaker_prior(
+    moments: Moments, parameters: Parameters, scatter: Array, shift: Array, prior: Prior, noise: NoiseModel
+) -> Parameters:
+    """With a prior on B = V V' the speaker's own term V y is the latent, and the rest is regressed on it."""
+    V, r = parameters.loadings[0], parameters.ranks[0]
+    R, T, n = moments.R, moments.T, moments.R[-1, -1]
+    rest = solve(R[r:, r:], T[r:] - R[r:, :r] @ V.T).T
+    W = np.concatenate([V, rest], axis=1)
+    WT = W @ T
+    C = _noise_covariance(scatter - WT - WT.T + W @ R @ W.T, n, prior, noise)
+    speakers, nu = moments.levels[0].count, prior.speaker_strength
+    B = V @ moments.levels[0].second @ V.T + nu * target(prior.speaker_scale, len(V))
+    loadings, mean = [cholesky(symmetric(B) / (speakers + nu))], rest[:, -1] + shift
+    ends = np.cumsum([0, *parameters.ranks[1:]])
+    for (a, b), level in zip(pairwise(ends), moments.levels[1:], strict=True):
+        loading, step = _minimum_divergence(rest[:, a:b], level)
+        loadings.append(loading)
+        mean = mean + step
+    return Parameters(mean, tuple(loadings), C)
+
+
+def _noise_covariance(residual: Array, n: float, prior: Prior, noise: NoiseModel) -> Array:
+    """(residual + nu Psi) / (N + nu), made symmetric (diagonal) and kept above its floor."""
+    nu = prior.noise_strength
+    shrunk = (residual + nu * target(prior.noise_scale, len(residual))) / (n + nu)
+    return noise.nearest(shrunk)
+
+
+def _minimum_divergence(W: Array, level: LevelMoments) -> tuple[Array, Array]:
+    """Give the latents back their prior N(0, I): W times the root of their covariance, and W times their mean.
+
+    Every sample carries one level of every factor, so the latents' average can move into the mean.
+    """
+    average = level.first / level.count
+    covariance = symmetric(level.second / level.count - np.outer(average, average))
+    return W @ cholesky(covariance), W @ average

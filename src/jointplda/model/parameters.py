@@ -1,0 +1,47 @@
+"""The parameters of a model of the family, as one frozen record."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from jointplda._typing import Array
+from jointplda.linalg import inverse
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """m = mean + sum_k W_k z^k + e,  z ~ N(0, I),  e ~ N(0, C),  C = D^-1.
+
+    Attributes
+    ----------
+    mean : (d,)
+    loadings : tuple of (d, r_k)
+        W_k: V of the speaker first, then U of each nuisance condition.
+    noise : (d, d)
+        C = D^-1.
+    """
+
+    mean: Array
+    loadings: tuple[Array, ...]
+    noise: Array
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """r_k of every factor."""
+        return tuple(W.shape[1] for W in self.loadings)
+
+    @property
+    def precision(self) -> Array:
+        """D = C^-1, (d, d)."""
+        return inverse(self.noise)[0]
+
+    @property
+    def total_covariance(self) -> Array:
+        """Covariance of one sample, sum_k W_k W_k' + C, (d, d)."""
+        return self.noise + sum((W @ W.T for W in self.loadings), start=np.zeros_like(self.noise))
+
+    def active(self) -> tuple["Parameters", list[int]]:
+        """The same model without loadings of rank 0, and which nuisance conditions are left."""
+        kept = [k for k, rank in enumerate(self.ranks[1:]) if rank]
+        loadings = (self.loadings[0], *(self.loadings[1 + k] for k in kept))
+        return Parameters(self.mean, loadings, self.noise), kept

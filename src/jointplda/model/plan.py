@@ -1,0 +1,154 @@
+"""Which factor to eliminate, and what an iteration will cost: known before any time is spent."""
+
+import logging
+import os
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from jointplda._typing import IntArray
+from jointplda.errors import TooLargeError
+from jointplda.model.statistics import Statistics
+
+logger = logging.getLogger("jointplda")
+MEMORY_SHARE = 0.7
+PAIR_BYTES = 100.0  # tables of linked pairs, while they are built
+SLOW_SECONDS, FLOPS = 60.0, 2e10
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How EM will go about a set of statistics.
+
+    Attributes
+    ----------
+    eliminated : int
+        Factor eliminated analytically (0 is the speaker).
+    names : tuple of str
+        Names of all factors.
+    levels, ranks : tuple of int
+        Of all factors. A factor without levels is one whose every sample is a level of its own.
+    components : int
+        Connected components of the coupled levels.
+    largest : int
+        Unknowns in the largest of them.
+    work : float
+        Floating-point operations of one iteration, roughly.
+    memory : float
+        Bytes that the coupled systems take, roughly.
+    """
+
+    eliminated: int
+    names: tuple[str, ...]
+    levels: tuple[int, ...]
+    ranks: tuple[int, ...]
+    components: int
+    largest: int
+    work: float
+    memory: float
+
+    def __str__(self) -> str:
+        factors = ", ".join(
+            f"{name} ({n or 'one per sample'} x rank {r})"
+            for name, n, r in zip(self.names, self.levels, self.ranks, strict=True)
+        )
+        coupled = (
+            f"{self.components} component(s), the largest with {self.largest} unknowns" if self.components else "none"
+        )
+        return (
+            f"factors: {factors}; eliminated: {self.names[self.eliminated]}; coupled systems: {coupled}; "
+            f"about {self.work / 1e9:.2g} Gflop and {self.memory / 1e6:.3g} MB an iteration"
+        )
+
+
+def make_plan(statistics: Statistics, ranks: tuple[int, ...], eliminated: int | None = None) -> Plan:
+    """Choose the eliminated factor by cost, or describe the given choice."""
+    levels = tuple(len(labels) for labels in statistics.labels)
+    candidates = [k for k in range(len(levels)) if levels[k]] if eliminated is None else [eliminated]
+    plan = min((_plan(statistics, ranks, levels, k) for k in candidates), key=lambda p: (p.work, p.eliminated))
+    limit = MEMORY_SHARE * _physical_memory()
+    if plan.memory > limit:
+        raise TooLargeError(
+            f"The labels link {plan.largest} unknowns in one system, which would need about "
+            f"{plan.memory / 1e9:.3g} GB (this machine allows {limit / 1e9:.3g} GB). Lower the ranks, or merge rare "
+            f"channels, or leave their labels empty. ({plan})"
+        )
+    if plan.work > SLOW_SECONDS * FLOPS:
+        logger.warning("an iteration will take about %.0f seconds: %s", plan.work / FLOPS, plan)
+    return plan
+
+
+def _physical_memory() -> float:
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        return 16e9
+
+
+def _plan(statistics: Statistics, ranks: tuple[int, ...], levels: tuple[int, ...], eliminated: int) -> Plan:
+    coupled = [k for k in range(len(levels)) if k != eliminated and levels[k]]
+    d, R = statistics.n_features, ranks[eliminated]
+    counts = np.zeros((levels[eliminated], len(statistics.parts)))
+    for p, part in enumerate(statistics.parts.values()):
+        if eliminated in part.levels:
+            counts[part.levels[eliminated].index, p] = part.levels[eliminated].counts
+    groups = len(np.unique(counts, axis=0))
+    work = 2.0 * min(levels[eliminated], groups * d) * d * R + groups * (0 if len(statistics.parts) == 1 else R**3)
+    sizes = _component_sizes(statistics, levels, eliminated, coupled, ranks)
+    numbers = sizes.astype(np.float64)
+    if len(coupled) == 1:
+        # Components of one level are equal where their counts are: at most so many distinct systems.
+        distinct = len(np.unique([len(numbers), *_inner_counts(statistics, coupled[0], levels)]))
+        single = numbers == ranks[coupled[0]]
+        share = min(1.0, distinct / max(1, int(single.sum())))
+        work += float(np.sum(numbers[~single] ** 3) + share * np.sum(numbers[single] ** 3))
+        memory = float(np.sum(numbers[~single] ** 2) + share * np.sum(numbers[single] ** 2))
+    else:
+        work += float(np.sum(numbers**3))
+        memory = float(np.sum(numbers**2))
+    smallest = min((ranks[k] for k in coupled), default=1)
+    pairs = memory / smallest**2
+    work += 2.0 * sum(levels[k] * ranks[k] for k in coupled) * d
+    return Plan(
+        eliminated=eliminated,
+        names=("speaker", *statistics.conditions),
+        levels=levels,
+        ranks=ranks,
+        components=len(sizes),
+        largest=int(sizes.max(initial=0)),
+        work=work,
+        memory=8.0 * memory + PAIR_BYTES * pairs,
+    )
+
+
+def _inner_counts(statistics: Statistics, k: int, levels: tuple[int, ...]) -> list[float]:
+    counts = np.zeros(levels[k])
+    for part in statistics.parts.values():
+        if k in part.levels:
+            counts[part.levels[k].index] += part.levels[k].counts
+    return counts.tolist()
+
+
+def _component_sizes(
+    statistics: Statistics, levels: tuple[int, ...], eliminated: int, coupled: list[int], ranks: tuple[int, ...]
+) -> IntArray:
+    """Unknowns of each connected component of the coupled levels."""
+    if not coupled:
+        return np.zeros(0, dtype=np.int64)
+    factors = [eliminated, *coupled]
+    start = dict(zip(factors, np.concatenate([[0], np.cumsum([levels[k] for k in factors])]), strict=False))
+    rows, columns = [], []
+    for part in statistics.parts.values():
+        for (k, j), links in part.links.items():
+            rows.append(start[k] + links.rows)
+            columns.append(start[j] + links.columns)
+    total = sum(levels[k] for k in factors)
+    none = np.zeros(0, dtype=np.int64)
+    ends = (np.concatenate([none, *rows]), np.concatenate([none, *columns]))
+    graph = coo_array((np.ones(len(ends[0]), dtype=np.int8), ends), shape=(total, total))
+    _, component = connected_components(graph, directed=False)
+    unknowns = np.repeat([0, *(ranks[k] for k in coupled)], [levels[k] for k in factors])
+    sizes = np.bincount(component, unknowns)
+    return sizes[sizes > 0].astype(np.int64)

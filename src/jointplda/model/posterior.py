@@ -1,0 +1,221 @@
+"""Posterior means and covariances of every latent, level by level."""
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from jointplda import sample_matrix
+from jointplda._typing import Array, IntArray
+from jointplda.labels import MISSING
+from jointplda.linalg import inverse
+from jointplda.model.eliminated import EliminatedRows
+from jointplda.model.estep import Solution, solve
+from jointplda.model.layout import Layout, lay_out
+from jointplda.model.parameters import Parameters
+from jointplda.model.statistics import Statistics, encode_all
+
+
+@dataclass(frozen=True)
+class LatentPosterior:
+    """Posterior of the latents of one factor.
+
+    Attributes
+    ----------
+    labels : tuple
+        Label of each level; None for a sample without a label, whose level is its own.
+    index : (n,) int64
+        Level of each sample.
+    means : (levels, r)
+    covariances : (levels, r, r)
+        Computed when first asked for.
+    """
+
+    labels: tuple[Hashable, ...]
+    index: IntArray
+    means: Array
+    _covariances: Callable[[], Array] = field(repr=False)
+
+    @cached_property
+    def covariances(self) -> Array:
+        """Posterior covariance of each level, (levels, r, r)."""
+        return self._covariances()
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """Posterior of the speakers' y and, for each condition, the channels' x."""
+
+    speakers: LatentPosterior
+    channels: tuple[LatentPosterior, ...]
+    log_likelihood: float
+
+
+def posterior(X: Any, y: Any, channels: Any, parameters: Parameters) -> Posterior:
+    """Posterior of all latents given labelled samples.
+
+    The loadings of ``parameters`` must match the conditions in ``channels``.
+    """
+    matrix = sample_matrix.as_matrix(X)
+    codes, labels, _ = encode_all(y, channels, len(matrix))
+    active, kept = parameters.active()
+    factors = [0, *(1 + k for k in kept)]
+    statistics = Statistics.from_samples(matrix, y, channels).with_conditions(kept)
+    crossing = lay_out(statistics, active.ranks, keep_rows=True)
+    solution = solve(crossing, active)
+    look = _Lookup(crossing, active, solution)
+    found = []
+    for k, levels in enumerate(labels):
+        alone = np.flatnonzero(codes[:, k] == MISSING)
+        index = codes[:, k].copy()
+        index[alone] = len(levels) + np.arange(len(alone))
+        n = len(levels) + len(alone)
+        means, covariances = np.zeros((n, 0)), partial(np.zeros, (n, 0, 0))
+        if k in factors:
+            at, chosen = factors.index(k), codes[:, factors]
+            means = np.concatenate([look.means(at), _own_means(look, matrix, chosen, alone, at)])
+            covariances = partial(_covariances, look, chosen, alone, at, len(levels))
+        found.append(LatentPosterior((*levels, *[None] * len(alone)), index, means, covariances))
+    return Posterior(found[0], tuple(found[1:]), solution.log_likelihood)
+
+
+def eliminated_means(crossing: Layout, solution: Solution) -> Array:
+    """Yhat of every eliminated level, in the order of its labels: (K, R). Needs levels kept one by one."""
+    rows = crossing.eliminated_sums
+    assert isinstance(rows, EliminatedRows)
+    state, _, _ = rows.first(solution.E, solution.L)
+    yhat = rows.means(state, solution.Jx, solution.L)
+    result = np.empty_like(yhat)
+    result[crossing.eliminated_order] = solution.unrotated(yhat.T).T
+    return result
+
+
+class _Lookup:
+    """Means and joint covariances of any few shared latents, from the solution by stages."""
+
+    def __init__(self, crossing: Layout, parameters: Parameters, solution: Solution) -> None:
+        self.crossing, self.parameters, self.solution = crossing, parameters, solution
+        self.eliminated_means = eliminated_means(crossing, solution)
+        self.slots = crossing.slots[np.argsort(crossing.eliminated_order)]
+        self.D = inverse(parameters.noise)[0]
+        ranks = [parameters.ranks[k] for k in crossing.coupled]
+        self.place = [np.zeros((crossing.levels[k], 3), dtype=np.int64) for k in crossing.coupled]
+        for b, batch in enumerate(crossing.batches):
+            which = np.repeat(np.arange(len(batch.multiplicity)), batch.multiplicity)
+            start = 0
+            for i, members in enumerate(batch.members):
+                q = members.shape[1]
+                self.place[i][members, 0] = b
+                self.place[i][members, 1] = which[:, None]
+                self.place[i][members, 2] = start + np.arange(q) * ranks[i]
+                start += q * ranks[i]
+
+    def means(self, k: int) -> Array:
+        """Posterior means of all shared levels of factor k."""
+        if k == self.crossing.plan.eliminated:
+            return self.eliminated_means
+        if k in self.crossing.coupled:
+            return self.solution.coupled.means[self.crossing.coupled.index(k)]
+        return np.zeros((0, self.parameters.ranks[k]))
+
+    def covariance(self, levels: list[tuple[int, int]]) -> Array:
+        """Joint covariance of the latents of (factor, level) pairs that are linked by a sample."""
+        eliminated = self.crossing.plan.eliminated
+        coupled = [(k, b) for k, b in levels if k != eliminated]
+        at = [o for k, o in levels if k == eliminated]
+        if not at:
+            return self._coupled(coupled, coupled)
+        Linv, A, near = self._weights(at[0])
+        spread = Linv @ A
+        with_coupled = -spread @ self._coupled(near, coupled)
+        own = Linv + spread @ self._coupled(near, near) @ spread.T
+        own = self.solution.unrotated(self.solution.unrotated(own).T)
+        with_coupled = self.solution.unrotated(with_coupled)
+        both = np.block([[own, with_coupled], [with_coupled.T, self._coupled(coupled, coupled)]])
+        order = np.argsort([0 if k == eliminated else 1 for k, _ in levels], kind="stable")
+        sizes = [self.parameters.ranks[levels[i][0]] for i in order]
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        rows = [np.arange(starts[p], starts[p + 1]) for p in np.argsort(order, kind="stable")]
+        chosen = np.concatenate(rows)
+        result: Array = both[np.ix_(chosen, chosen)]
+        return result
+
+    def _weights(self, o: int) -> tuple[Array, Array, list[tuple[int, int]]]:
+        """L_o^-1, and the weights h J' of the coupled latents that eliminated level o meets."""
+        crossing, solution = self.crossing, self.solution
+        g, rank = crossing.eliminated_group[o], self.parameters.ranks[crossing.plan.eliminated]
+        Linv = np.diag(solution.L.inverse[g]) if solution.L.is_diagonal else solution.L.inverse[g]
+        row = self.slots[[o]].tocoo()
+        sums: dict[tuple[int, int], Array] = {}
+        for slot, h in zip(row.col, row.data, strict=True):
+            for at in range(len(crossing.eliminated_parts)):
+                for k in crossing.coupled:
+                    span = crossing.slot_range(at, k)
+                    if span.start <= slot < span.stop:
+                        key = (k, int(slot) - span.start)
+                        sums[key] = sums.get(key, 0.0) + h * solution.J[at, k].T
+        near = list(sums)
+        return Linv, np.concatenate([np.zeros((rank, 0)), *sums.values()], axis=1), near
+
+    def _coupled(self, left: list[tuple[int, int]], right: list[tuple[int, int]]) -> Array:
+        rows, columns = self._rows(left), self._rows(right)
+        if not left or not right:
+            return np.zeros((len(rows), len(columns)))
+        i, b = self.crossing.coupled.index(left[0][0]), left[0][1]
+        batch, cls, _ = self.place[i][b]
+        result: Array = self.solution.coupled.covariances[batch][cls][np.ix_(rows, columns)]
+        return result
+
+    def _rows(self, levels: list[tuple[int, int]]) -> IntArray:
+        parts = [np.zeros(0, dtype=np.int64)]
+        for k, b in levels:
+            start = self.place[self.crossing.coupled.index(k)][b, 2]
+            parts.append(start + np.arange(self.parameters.ranks[k]))
+        return np.concatenate(parts)
+
+    def absorbing(self, row: IntArray) -> tuple[list[int], Array, Array]:
+        """Factors without a label in this sample, their K^-1, and C = K^-1 W' D."""
+        absorbed = [k for k, code in enumerate(row) if code == MISSING]
+        W = np.concatenate([self.parameters.loadings[k] for k in absorbed], axis=1)
+        K, _ = inverse(W.T @ self.D @ W + np.eye(W.shape[1]))
+        return absorbed, K, K @ (W.T @ self.D)
+
+    def own_span(self, absorbed: list[int], k: int) -> slice:
+        """Where factor k stands among the absorbed latents."""
+        start = sum(self.parameters.ranks[j] for j in absorbed if j < k)
+        return slice(start, start + self.parameters.ranks[k])
+
+
+def _own_means(look: _Lookup, matrix: Any, codes: IntArray, alone: IntArray, k: int) -> Array:
+    """Means of the latents of factor k that belong to one sample each: C (m - mean - W <w>)."""
+    result = np.zeros((len(alone), look.parameters.ranks[k]))
+    patterns, which = np.unique(codes[alone] == MISSING, axis=0, return_inverse=True)
+    for p in range(len(patterns)):
+        mine = np.flatnonzero(which.reshape(-1) == p)
+        rows = alone[mine]
+        absorbed, _, C = look.absorbing(codes[rows[0]])
+        for piece, values in sample_matrix.chunks(matrix, rows):
+            residual = values - look.parameters.mean
+            for j, W in enumerate(look.parameters.loadings):
+                if j not in absorbed:
+                    residual -= look.means(j)[codes[rows[piece], j]] @ W.T
+            result[mine[piece]] = residual @ C[look.own_span(absorbed, k)].T
+    return result
+
+
+def _covariances(look: _Lookup, codes: IntArray, alone: IntArray, k: int, n_levels: int) -> Array:
+    """Covariances of the shared levels of factor k, then of those that belong to one sample each."""
+    rank = look.parameters.ranks[k]
+    result = np.empty((n_levels + len(alone), rank, rank))
+    for b in range(n_levels):
+        result[b] = look.covariance([(k, b)])
+    for at, i in enumerate(alone):
+        absorbed, K, C = look.absorbing(codes[i])
+        shared = [(j, int(code)) for j, code in enumerate(codes[i]) if code != MISSING]
+        W = np.concatenate([look.parameters.loadings[j] for j, _ in shared], axis=1)
+        span = look.own_span(absorbed, k)
+        CW = C[span] @ W
+        result[n_levels + at] = K[span, span] + CW @ look.covariance(shared) @ CW.T
+    return result

@@ -1,0 +1,322 @@
+"""Sufficient statistics: the data are read once, and EM never sees them again."""
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from jointplda import sample_matrix
+from jointplda._typing import AnyArray, Array, BoolArray, IntArray
+from jointplda.errors import InputError
+from jointplda.labels import MISSING, ConditionColumns, conditions, encode, match_conditions
+from jointplda.model import statistics_file
+from jointplda.model.sums import Levels, PatternSums, summed_links
+
+Pattern = tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """All that training needs to know of a set of labelled embeddings.
+
+    Kept are, for every factor (the speaker, and each nuisance condition), the number and the sum of
+    the samples of each level; how many samples carry each pair of levels; and N, sum m, S = sum m m'.
+    Statistics of disjoint sets of samples add up: ``a + b``, in any order and with any labels.
+
+    Samples are summed around ``shift``, a fixed vector near the mean, because S - W T would cancel
+    badly otherwise. Statistics with other shifts are moved exactly when they are added.
+
+    Attributes
+    ----------
+    labels : tuple of tuples
+        Levels of the speaker, then of each condition.
+    conditions : tuple of str
+        Names of the nuisance conditions.
+    shift : (d,)
+    parts : mapping
+        ``PatternSums`` by pattern: for each condition, whether these samples have a label of it. A sample
+        without a label has a level of its own, which needs no entry in any table.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, speakers = np.eye(4), ["ann", "ann", "bob", "bob"]
+    >>> a = Statistics.from_samples(X[:2], speakers[:2], channels=["en", "fr"])
+    >>> b = Statistics.from_samples(X[2:], speakers[2:], channels=["fr", None])
+    >>> (a + b).n_samples, (a + b).n_speakers, (a + b).n_channels
+    (4.0, 2, (2,))
+    """
+
+    labels: tuple[tuple[Hashable, ...], ...]
+    conditions: tuple[str, ...]
+    shift: Array
+    parts: Mapping[Pattern, PatternSums]
+
+    @classmethod
+    def from_samples(
+        cls, X: Any, y: Any, channels: Any = None, *, sample_weight: Any = None, shift: Any = None
+    ) -> "Statistics":
+        """Sum samples by label.
+
+        Parameters
+        ----------
+        X : (n, d) array
+            Embeddings; read in chunks, so a memmap is never loaded whole.
+        y : (n,) labels
+            Speakers: any hashables.
+        channels : (n,) labels, (n, k) array or DataFrame, optional
+            Nuisance conditions. None, NaN and "" mean that the sample's channel is its own.
+        sample_weight : (n,) array, optional
+            A sample of weight w counts as w samples.
+        shift : (d,) array, optional
+            Default: the mean of the first chunk.
+        """
+        matrix = sample_matrix.as_matrix(X)
+        codes, labels, names = encode_all(y, channels, len(matrix))
+        weights = _checked_weights(sample_weight, len(matrix))
+        if weights is not None and not weights.all():
+            kept = np.flatnonzero(weights)
+            codes, labels = _used_levels(codes[kept], labels)
+            return _summed(matrix, kept, codes, labels, names, weights[kept], shift)
+        return _summed(matrix, None, codes, labels, names, weights, shift)
+
+    @classmethod
+    def from_chunks(cls, chunks: Iterable[Sequence[Any]]) -> "Statistics":
+        """Sum an iterable of ``(X, y)`` or ``(X, y, channels)``, each chunk read and forgotten."""
+        return cls.sum(cls.from_samples(*_checked_chunk(chunk)) for chunk in chunks)
+
+    @classmethod
+    def sum(cls, statistics: Iterable["Statistics"]) -> "Statistics":
+        """Add many statistics as a pairwise tree: fewer merges, and the same bits in the same order."""
+        tree: list[tuple[int, Statistics]] = []
+        for one in statistics:
+            depth = 0
+            while tree and tree[-1][0] == depth:
+                one = tree.pop()[1] + one
+                depth += 1
+            tree.append((depth, one))
+        if not tree:
+            raise InputError("Expected at least one chunk of samples, got none.")
+        total = tree.pop()[1]
+        while tree:
+            total = tree.pop()[1] + total
+        return total
+
+    def __add__(self, other: "Statistics") -> "Statistics":
+        if not isinstance(other, Statistics):
+            return NotImplemented
+        if len(self.shift) != len(other.shift):
+            raise InputError(f"Cannot add statistics of dimension {len(self.shift)} and {len(other.shift)}.")
+        other = other.with_conditions(match_conditions(self.conditions, other.conditions))
+        labels, renamed = [], []
+        for mine, theirs in zip(self.labels, other.labels, strict=True):
+            index = {label: i for i, label in enumerate(mine)}
+            renamed.append(np.array([index.setdefault(label, len(index)) for label in theirs], dtype=np.int64))
+            labels.append(tuple(index))
+        parts = dict(self.parts)
+        for pattern, part in other.parts.items():
+            moved = part.moved(other.shift - self.shift).relabelled(renamed.__getitem__)
+            parts[pattern] = parts[pattern] + moved if pattern in parts else moved
+        return Statistics(tuple(labels), self.conditions, self.shift, parts)
+
+    def __radd__(self, other: object) -> "Statistics":
+        return self if other == 0 else NotImplemented
+
+    @property
+    def n_samples(self) -> float:
+        """Number (or total weight) of samples."""
+        return float(sum(part.count for part in self.parts.values()))
+
+    @property
+    def n_features(self) -> int:
+        """Dimension d of the embeddings."""
+        return len(self.shift)
+
+    @property
+    def n_speakers(self) -> int:
+        """Number of speakers."""
+        return len(self.labels[0])
+
+    @property
+    def n_channels(self) -> tuple[int, ...]:
+        """Number of labelled channels of each condition."""
+        return tuple(len(labels) for labels in self.labels[1:])
+
+    @property
+    def mean(self) -> Array:
+        """Mean of the samples, (d,)."""
+        total = np.sum([part.total for part in self.parts.values()], axis=0)
+        result: Array = self.shift + total / self.n_samples
+        return result
+
+    @property
+    def covariance(self) -> Array:
+        """Covariance of the samples around their mean, (d, d)."""
+        scatter = np.sum([part.scatter for part in self.parts.values()], axis=0)
+        away = self.mean - self.shift
+        result: Array = scatter / self.n_samples - np.outer(away, away)
+        return result
+
+    @property
+    def constant(self) -> BoolArray:
+        """Whether each dimension is the same in all samples, up to rounding, (d,)."""
+        result: BoolArray = np.diagonal(self.covariance) <= (1e-12 * self.mean) ** 2
+        return result
+
+    @property
+    def scales(self) -> Array:
+        """Variance of each dimension; a constant one takes the average of the others, or 1, (d,)."""
+        variances, constant = np.diagonal(self.covariance), self.constant
+        usual = 1.0 if constant.all() else float(variances[~constant].mean())
+        return np.where(constant, usual, variances)
+
+    def without_channels(self) -> "Statistics":
+        """The same samples with the channel labels forgotten."""
+        return self.with_conditions(())
+
+    def with_conditions(self, kept: Sequence[int]) -> "Statistics":
+        """The same samples with only these conditions (positions in ``conditions``)."""
+        if list(kept) == list(range(len(self.conditions))):
+            return self
+        factors = {0: 0} | {1 + k: 1 + i for i, k in enumerate(kept)}
+        labels = (self.labels[0], *(self.labels[1 + k] for k in kept))
+        return self._with_conditions(factors, labels, tuple(self.conditions[k] for k in kept))
+
+    def with_channel_per_sample(self) -> "Statistics":
+        """The same samples, each in a channel of its own (the paper's eq. 1)."""
+        return self._with_conditions({0: 0}, (self.labels[0], ()), ("sample",))
+
+    def _with_conditions(
+        self, factors: Mapping[int, int], labels: tuple[tuple[Hashable, ...], ...], names: tuple[str, ...]
+    ) -> "Statistics":
+        parts: dict[Pattern, PatternSums] = {}
+        for part in self.parts.values():
+            fewer = part.only(factors)
+            pattern = tuple(k + 1 in fewer.levels for k in range(len(names)))
+            parts[pattern] = parts[pattern] + fewer if pattern in parts else fewer
+        return Statistics(labels, names, self.shift, parts)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write to a safetensors file; labels must be strings, numbers, booleans or tuples of these."""
+        statistics_file.write(path, statistics_file.Content(self.labels, self.conditions, self.shift, self.parts))
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> "Statistics":
+        """Read what ``save`` wrote."""
+        content = statistics_file.read(path)
+        return cls(content.labels, content.conditions, content.shift, content.parts)
+
+
+def encode_all(
+    y: Any, channels: Any, n_samples: int
+) -> tuple[IntArray, tuple[tuple[Hashable, ...], ...], tuple[str, ...]]:
+    """Codes (n, 1 + conditions), levels and condition names of all labels, their lengths checked."""
+    given = conditions(channels) if channels is not None else ConditionColumns((), ())
+    names = given.names
+    codes, labels = [], []
+    whats = ["y (speakers)", *(f"channels ({name})" for name in names)]
+    for what, column in zip(whats, [y, *given.values], strict=True):
+        if column is None:
+            raise InputError(f"{what}: expected one label per sample, got None. Give every sample's speaker as y.")
+        code, levels = encode(column, what=what)
+        if len(code) != n_samples:
+            hint = " Several conditions are columns: np.column_stack([a, b])." if len(names) == n_samples else ""
+            raise InputError(f"{what}: expected {n_samples} labels, one per row of X, got {len(code)}.{hint}")
+        codes.append(code)
+        labels.append(tuple(levels))
+    if (codes[0] == MISSING).any():
+        rows = np.flatnonzero(codes[0] == MISSING)[:5].tolist()
+        raise InputError(f"y (speakers): no speaker given for row(s) {rows}; every sample needs one.")
+    return np.stack(codes, axis=1), tuple(labels), names
+
+
+def _summed(
+    matrix: AnyArray,
+    rows: IntArray | None,
+    codes: IntArray,
+    labels: tuple[tuple[Hashable, ...], ...],
+    names: tuple[str, ...],
+    weights: Array | None,
+    shift: Any,
+) -> Statistics:
+    if shift is None:
+        shift = next(sample_matrix.chunks(matrix, rows))[1].mean(axis=0)
+    shift = np.asarray(shift, dtype=np.float64)
+    if shift.shape != (matrix.shape[1],):
+        raise InputError(f"shift: expected shape ({matrix.shape[1]},), got {shift.shape}.")
+    if not np.isfinite(shift).all():
+        raise InputError("shift: expected finite numbers, got NaN or infinity.")
+    patterns, which = np.unique(codes[:, 1:] != MISSING, axis=0, return_inverse=True)
+    which = which.reshape(-1)
+    parts = {}
+    for p, pattern in enumerate(patterns):
+        mine = None if len(patterns) == 1 else np.flatnonzero(which == p)
+        some = rows if mine is None else mine if rows is None else rows[mine]
+        part_codes = codes if mine is None else codes[mine]
+        part_weights = weights if weights is None or mine is None else weights[mine]
+        parts[tuple(bool(seen) for seen in pattern)] = _part(matrix, some, part_codes, part_weights, shift)
+    return Statistics(labels, names, shift, parts)
+
+
+def _part(matrix: AnyArray, rows: IntArray | None, codes: IntArray, weights: Array | None, shift: Array) -> PatternSums:
+    n, d = len(codes), matrix.shape[1]
+    weight = np.ones(n) if weights is None else weights
+    factors = [k for k in range(codes.shape[1]) if codes[0, k] != MISSING]
+    local = {k: np.unique(codes[:, k], return_inverse=True) for k in factors}
+    sums = {k: np.zeros((len(local[k][0]), d)) for k in factors}
+    total, scatter = np.zeros(d), np.zeros((d, d))
+    for piece, values in sample_matrix.chunks(matrix, rows):
+        values = values - shift
+        w = weight[piece]
+        weighted = values if weights is None else values * w[:, None]
+        total += weighted.sum(axis=0)
+        scatter += values.T @ weighted
+        for k in factors:
+            size = len(w)
+            sign = csr_array((w, local[k][1].reshape(-1)[piece], np.arange(size + 1)), shape=(size, len(sums[k])))
+            sums[k] += np.asarray(sign.T @ values)
+    return PatternSums(
+        count=float(weight.sum()),
+        total=total,
+        scatter=0.5 * (scatter + scatter.T),
+        levels={
+            k: Levels(index, np.bincount(code.reshape(-1), weight, len(index)).astype(np.float64), sums[k])
+            for k, (index, code) in local.items()
+        },
+        links={(k, j): summed_links(codes[:, k], codes[:, j], weight) for k in factors for j in factors if k < j},
+    )
+
+
+def _checked_chunk(chunk: Any) -> Sequence[Any]:
+    if not isinstance(chunk, (tuple, list)) or len(chunk) not in (2, 3):
+        raise InputError(f"Expected chunks (X, y) or (X, y, channels), got {type(chunk).__name__}.")
+    return chunk
+
+
+def _checked_weights(sample_weight: Any, n_samples: int) -> Array | None:
+    if sample_weight is None:
+        return None
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("sample_weight: expected one number per sample.") from None
+    if weights.shape != (n_samples,):
+        raise InputError(f"sample_weight: expected shape ({n_samples},), got {weights.shape}.")
+    if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
+        raise InputError("sample_weight: expected finite weights of at least 0, not all 0.")
+    return weights
+
+
+def _used_levels(
+    codes: IntArray, labels: tuple[tuple[Hashable, ...], ...]
+) -> tuple[IntArray, tuple[tuple[Hashable, ...], ...]]:
+    """Drop the levels that no sample carries any more."""
+    codes, fewer = codes.copy(), []
+    for k, levels in enumerate(labels):
+        used = np.unique(codes[codes[:, k] != MISSING, k])
+        codes[:, k] = np.where(codes[:, k] == MISSING, MISSING, np.searchsorted(used, codes[:, k]))
+        fewer.append(tuple(levels[i] for i in used))
+    return codes, tuple(fewer)

@@ -1,0 +1,138 @@
+"""Sums over the samples that miss labels of the same conditions."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import coo_array
+
+from jointplda._typing import Array, IntArray
+
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Links:
+    """Sparse counts of samples by a pair of levels, as triples sorted by (row, column)."""
+
+    rows: IntArray
+    columns: IntArray
+    counts: Array
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Count and sum of the samples of every level that occurs, for one factor.
+
+    Attributes
+    ----------
+    index : (l,) int64
+        Levels that occur, increasing.
+    counts : (l,)
+        n_b: samples (or their weight) of each.
+    sums : (l, d)
+        sum of (m_i - shift) over the samples of each.
+    """
+
+    index: IntArray
+    counts: Array
+    sums: Array
+
+
+@dataclass(frozen=True)
+class PatternSums:
+    """What EM needs of the samples that carry labels of the same factors.
+
+    Attributes
+    ----------
+    count : float
+        N, the number (or weight) of samples.
+    total : (d,)
+        sum of (m_i - shift).
+    scatter : (d, d)
+        S = sum of (m_i - shift)(m_i - shift)'.
+    levels : dict of Levels
+        By factor (0 is the speaker); factors without labels here are absent.
+    links : dict of Links
+        By pair (k, l) of factors, k < l.
+    """
+
+    count: float
+    total: Array
+    scatter: Array
+    levels: Mapping[int, Levels]
+    links: Mapping[Pair, Links]
+
+    def moved(self, step: Array) -> "PatternSums":
+        """The same samples with ``step`` (d,) added to every one: exact."""
+        if not step.any():
+            return self
+        cross = np.outer(self.total, step)
+        return PatternSums(
+            count=self.count,
+            total=self.total + self.count * step,
+            scatter=self.scatter + cross + cross.T + self.count * np.outer(step, step),
+            levels={k: Levels(v.index, v.counts, v.sums + v.counts[:, None] * step) for k, v in self.levels.items()},
+            links=self.links,
+        )
+
+    def relabelled(self, new_index: Callable[[int], IntArray]) -> "PatternSums":
+        """The same samples with level b of factor k called ``new_index(k)[b]``."""
+        levels = {}
+        for k, old in self.levels.items():
+            index = new_index(k)[old.index]
+            order = np.argsort(index)
+            levels[k] = Levels(index[order], old.counts[order], old.sums[order])
+        links = {
+            (k, j): summed_links(new_index(k)[v.rows], new_index(j)[v.columns], v.counts)
+            for (k, j), v in self.links.items()
+        }
+        return PatternSums(self.count, self.total, self.scatter, levels, links)
+
+    def only(self, factors: Mapping[int, int]) -> "PatternSums":
+        """The same samples with some factors forgotten and others renumbered (old: new)."""
+        links = {}
+        for (k, j), v in self.links.items():
+            if k in factors and j in factors:
+                a, b = factors[k], factors[j]
+                links[min(a, b), max(a, b)] = v if a < b else summed_links(v.columns, v.rows, v.counts)
+        levels = {factors[k]: v for k, v in self.levels.items() if k in factors}
+        return PatternSums(self.count, self.total, self.scatter, levels, links)
+
+    def __add__(self, other: "PatternSums") -> "PatternSums":
+        return PatternSums(
+            count=self.count + other.count,
+            total=self.total + other.total,
+            scatter=self.scatter + other.scatter,
+            levels={k: _joined(v, other.levels[k]) for k, v in self.levels.items()},
+            links={
+                pair: summed_links(
+                    np.concatenate([v.rows, other.links[pair].rows]),
+                    np.concatenate([v.columns, other.links[pair].columns]),
+                    np.concatenate([v.counts, other.links[pair].counts]),
+                )
+                for pair, v in self.links.items()
+            },
+        )
+
+
+def summed_links(rows: IntArray, columns: IntArray, counts: Array) -> Links:
+    """Add up the counts of equal (row, column) pairs."""
+    if len(rows) == 0:
+        return Links(rows, columns, counts)
+    shape = (int(rows.max()) + 1, int(columns.max()) + 1)
+    table = coo_array((counts, (rows, columns)), shape=shape).tocsr()
+    table.sum_duplicates()
+    merged = table.tocoo()
+    return Links(merged.row.astype(np.int64), merged.col.astype(np.int64), merged.data)
+
+
+def _joined(a: Levels, b: Levels) -> Levels:
+    index = np.union1d(a.index, b.index)
+    counts = np.zeros(len(index))
+    sums = np.zeros((len(index), a.sums.shape[1]))
+    for part in (a, b):
+        at = np.searchsorted(index, part.index)
+        counts[at] += part.counts
+        sums[at] += part.sums
+    return Levels(index, counts, sums)

@@ -1,0 +1,8 @@
+"""Transformers to put before a model; a ``jointplda.Pipeline`` stores them in the model's file."""
+
+from jointplda.preprocessing.center import Center
+from jointplda.preprocessing.lda import LDA
+from jointplda.preprocessing.length_norm import LengthNorm
+from jointplda.preprocessing.pca import PCA, Reduce
+
+__all__ = ["LDA", "PCA", "Center", "LengthNorm", "Reduce"]

@@ -1,0 +1,68 @@
+"""Matrices of embeddings: checked once, read in chunks."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from jointplda._typing import AnyArray, Array, IntArray
+from jointplda.errors import InputError
+
+CHUNK_ROWS = 16384
+LARGEST = 1e100
+
+
+def check_not_masked(X: Any, what: str = "X") -> None:
+    """Refuse masked numbers, whose values other functions would take as they are."""
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        raise InputError(f"{what}: expected every number, got masked ones; fill or remove these samples.")
+
+
+def as_matrix(X: Any, *, what: str = "X") -> AnyArray:
+    """Return ``X`` as a real 2-D array without copying what needs no copy (a memmap stays one)."""
+    check_not_masked(X, what)
+    if hasattr(X, "toarray"):
+        raise InputError(f"{what}: expected a dense array, got a sparse one; call .toarray() first.")
+    try:
+        matrix = np.asarray(X)
+        if matrix.dtype.kind == "O":
+            matrix = matrix.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{what}: expected numbers in a (samples, dimensions) array: {error}.") from None
+    if matrix.dtype.kind not in "fiub":
+        raise InputError(f"{what}: expected real numbers, got dtype {matrix.dtype}.")
+    if matrix.ndim != 2:
+        hint = " Reshape one sample with X.reshape(1, -1)." if matrix.ndim == 1 else ""
+        raise InputError(f"{what}: expected shape (samples, dimensions), got {matrix.shape}.{hint}")
+    if matrix.shape[0] == 0 or matrix.shape[1] == 0:
+        raise InputError(f"{what}: expected at least one sample and one dimension, got shape {matrix.shape}.")
+    return matrix
+
+
+def check_numbers(matrix: AnyArray) -> None:
+    """Raise what reading ``matrix`` in chunks would raise of NaN, infinity or huge numbers."""
+    extent = max(float(matrix.max()), -float(matrix.min()))
+    if not extent <= LARGEST:
+        for _ in chunks(matrix):
+            pass
+
+
+def chunks(matrix: AnyArray, rows: IntArray | None = None) -> Iterator[tuple[slice, Array]]:
+    """Yield float64 pieces of ``matrix`` (of its ``rows``, if given), checked for NaN and infinity."""
+    n = len(matrix) if rows is None else len(rows)
+    for start in range(0, n, CHUNK_ROWS):
+        piece = slice(start, min(start + CHUNK_ROWS, n))
+        which = piece if rows is None else rows[piece]
+        values = np.asarray(matrix[which], dtype=np.float64)
+        finite = np.isfinite(values).all(axis=1)
+        if not finite.all():
+            first = np.flatnonzero(~finite)[:5]
+            names = (first + piece.start if rows is None else rows[piece][first]).tolist()
+            raise InputError(
+                f"X: expected finite numbers, got NaN or infinity in row(s) {names}"
+                f"{' and more' if (~finite).sum() > 5 else ''}; remove or repair these samples."
+            )
+        largest = float(np.abs(values).max())
+        if largest > LARGEST:
+            raise InputError(f"X: numbers up to {largest:.1g} are too large to square; scale the embeddings down.")
+        yield piece, values

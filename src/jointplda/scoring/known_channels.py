@@ -1,0 +1,341 @@
+"""Channels and speakers that training has seen: conditioned on instead of drawn anew.
+
+A channel seen in training has a posterior N(xhat_c, Sigma_c) in the place of its prior N(0, I); several are jointly
+Gaussian. With known labels the ratio equals that of two joint likelihoods of all training data and the trial.
+"""
+
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+
+from jointplda._typing import AnyArray, Array, IntArray
+from jointplda.linalg import cholesky, inverse, inverse_from_factor, log_determinant
+from jointplda.model.parameters import Parameters
+from jointplda.model.training_posterior import TrainingPosterior
+from jointplda.scoring.projection import Gaussian, Projection, log_evidence
+
+NEW = -1
+
+# What a condition is in the two samples of a pair: a channel seen in training (its number) or a new one, and
+# whether two new ones are the same.
+Option = tuple[int, int, bool]
+
+
+@dataclass(frozen=True)
+class Form:
+    """log p of pairs, quadratic in phi of either side: c + phi_E' A phi_E + a' phi_E + ... + phi_E' B phi_T."""
+
+    constant: float
+    left: tuple[Array, Array]
+    right: tuple[Array, Array]
+    cross: Array
+
+    def pairs(self, E: Array, T: Array) -> Array:
+        """Values for rows of E with the same rows of T."""
+        own = np.sum((E @ self.left[0]) * E, axis=1) + E @ self.left[1]
+        other = np.sum((T @ self.right[0]) * T, axis=1) + T @ self.right[1]
+        result: Array = np.sum((E @ self.cross) * T, axis=1) + own + other + self.constant
+        return result
+
+    def matrix(self, E: Array, T: Array) -> Array:
+        """Values for all pairs of rows."""
+        rows = np.sum((E @ self.left[0]) * E, axis=1) + E @ self.left[1]
+        columns = np.sum((T @ self.right[0]) * T, axis=1) + T @ self.right[1]
+        result: Array = (E @ self.cross) @ T.T
+        result += rows[:, None]
+        result += columns + self.constant
+        return result
+
+
+class KnownChannels:
+    """A model together with what its training has seen.
+
+    Parameters
+    ----------
+    parameters : Parameters
+        All ranks at least 1.
+    conditions : tuple of int
+        Factors whose channels samples can share.
+    """
+
+    def __init__(self, parameters: Parameters, conditions: tuple[int, ...], training: TrainingPosterior) -> None:
+        self.parameters, self.conditions, self.training = parameters, conditions, training
+        self.latents = Projection.of(parameters, (0, *conditions))
+        self.ranks = self.latents.ranks
+        sizes = [len(training.channels[k - 1]) * parameters.ranks[k] for k in conditions]
+        self.starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self.sizes = np.array([len(training.channels[k - 1]) for k in conditions], dtype=np.int64)
+        self._forms: dict[tuple[bool, tuple[Option, ...]], Form] = {}
+
+    @property
+    def labels(self) -> tuple[tuple[Hashable, ...], ...]:
+        """Training channels of every condition."""
+        return tuple(self.training.channels[k - 1] for k in self.conditions)
+
+    def places(self, condition: int, channel: int) -> IntArray:
+        """Where a seen channel stands among the stacked channels."""
+        rank = self.ranks[1 + condition]
+        return np.arange(rank) + int(self.starts[condition] + channel * rank)
+
+    def form(self, same_speaker: bool, options: tuple[Option, ...]) -> Form:
+        """Log p of a pair with these channels, less noise alone."""
+        key = (same_speaker, options)
+        if key not in self._forms:
+            self._forms[key] = self._form(same_speaker, options)
+        return self._forms[key]
+
+    def _form(self, same_speaker: bool, options: tuple[Option, ...]) -> Form:
+        Ry = self.ranks[0]
+        rows = [[np.arange(Ry)], [np.arange(Ry) + (0 if same_speaker else Ry)]]
+        size = Ry if same_speaker else 2 * Ry
+        levels: list[list[int]] = []
+        for k, (first, second, together) in enumerate(options):
+            rank, shared = self.ranks[1 + k], first == second and (first != NEW or together)
+            levels.append([first] if shared else [first, second])
+            rows[0].append(size + np.arange(rank))
+            rows[1].append(size + (0 if shared else rank) + np.arange(rank))
+            size += len(levels[-1]) * rank
+        Lambda, eta, constant = self.stacked_prior(1 if same_speaker else 2, tuple(np.array(own) for own in levels))
+        picks = [np.concatenate(side) for side in rows]
+        for pick in picks:
+            Lambda[np.ix_(pick, pick)] += self.latents.G
+        factor = cholesky(Lambda)
+        K = inverse_from_factor(factor)
+        constant += 0.5 * float(eta @ K @ eta) - 0.5 * log_determinant(factor)
+        e, t = picks
+        return Form(
+            constant,
+            (0.5 * K[np.ix_(e, e)], K[e] @ eta),
+            (0.5 * K[np.ix_(t, t)], K[t] @ eta),
+            K[np.ix_(e, t)],
+        )
+
+    def stacked_prior(self, n_speakers: int, channels: tuple[IntArray, ...]) -> tuple[Array, Array, float]:
+        """Prior precision, its product with the prior mean, and a constant, of stacked latents.
+
+        Parameters
+        ----------
+        n_speakers : int
+            Levels of the speaker, with standard normal y.
+        channels : tuple of (levels,) int64
+            For each condition and level the training channel it is, NEW for another.
+        """
+        start, at, places = n_speakers * self.ranks[0], [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+        for k, own in enumerate(channels):
+            rank = self.ranks[1 + k]
+            for b, channel in enumerate(own.tolist()):
+                if channel != NEW:
+                    at.append(start + b * rank + np.arange(rank))
+                    places.append(self.places(k, channel))
+            start += len(own) * rank
+        Lambda, eta = np.eye(start), np.zeros(start)
+        where, known = np.concatenate(at), np.concatenate(places)
+        if not len(where):
+            return Lambda, eta, 0.0
+        precision, log_det = inverse(self.training.channel_covariance[np.ix_(known, known)])
+        mean = self.training.channel_means[known]
+        Lambda[np.ix_(where, where)] = precision
+        eta[where] = precision @ mean
+        return Lambda, eta, -0.5 * float(mean @ eta[where]) - 0.5 * log_det
+
+    def extended(self, prior: Gaussian, rows: IntArray, known: IntArray, extra: IntArray) -> Gaussian:
+        """Add training channels that an enrollment does not have to the latents that it has.
+
+        Parameters
+        ----------
+        prior : Gaussian
+            Posterior of all stacked latents.
+        rows, known : (n,) int64
+            Which of these are training channels, and their places among the training channels.
+        extra : (m,) int64
+            Places of those to add; they depend on the enrollment through its own training channels only.
+        """
+        Sigma, xhat = self.training.channel_covariance, self.training.channel_means
+        B = np.linalg.solve(Sigma[np.ix_(known, known)], Sigma[np.ix_(known, extra)]).T
+        means = xhat[extra] + (prior.means[:, rows] - xhat[known]) @ B.T
+        cross = B @ prior.covariance[rows]
+        own = Sigma[np.ix_(extra, extra)] - B @ Sigma[np.ix_(known, extra)] + cross[:, rows] @ B.T
+        covariance = np.block([[prior.covariance, cross.T], [cross, own]])
+        return Gaussian(np.concatenate([prior.means, means], axis=1), covariance)
+
+    @cached_property
+    def _speaker_precisions(self) -> list[tuple[IntArray, Array, Array]]:
+        """Speakers with equal counts, their L^-1, and A = sum h J' (Ry, channels)."""
+        training, parameters = self.training, self.parameters
+        V = parameters.loadings[0]
+        grams, crosses = [], []
+        for observed in training.observed:
+            factors = (0, *(k for k in range(1, len(parameters.ranks)) if observed[k - 1]))
+            latents = Projection.of(parameters, factors)
+            grams.append(latents.G[: V.shape[1], : V.shape[1]])
+            crosses.append({k: latents.G[latents.spans[i], : V.shape[1]] for i, k in enumerate(factors)})
+        slots = training.slots.toarray() if training.slots.shape[1] else np.zeros((len(training.speakers), 0))
+        keys = np.concatenate([training.speaker_counts, slots], axis=1)
+        kinds, which = np.unique(keys, axis=0, return_inverse=True)
+        levels = [len(training.channels[k - 1]) for k in self.conditions]
+        result, n_parts = [], training.speaker_counts.shape[1]
+        for g, kind in enumerate(kinds):
+            L = np.eye(V.shape[1]) + np.tensordot(kind[:n_parts], np.stack(grams), 1)
+            A = np.zeros((V.shape[1], int(self.starts[-1])))
+            h = kind[n_parts:].reshape(n_parts, -1)
+            for p, b in zip(*np.nonzero(h), strict=True):
+                condition = int(np.searchsorted(np.cumsum(levels), b, side="right"))
+                level = int(b) - sum(levels[:condition])
+                A[:, self.places(condition, level)] += h[p, b] * crosses[p][self.conditions[condition]].T
+            result.append((np.flatnonzero(which.reshape(-1) == g), inverse(L)[0], A))
+        return result
+
+    def speaker_log_likelihoods(self, X: Array, channels: IntArray) -> Array:
+        """Log p(m | speaker s) of every training speaker, up to a term of the sample: (n, S).
+
+        Parameters
+        ----------
+        channels : (n, conditions) int64
+            TrainingPosterior channel of each sample, NEW for another.
+        """
+        out = np.empty((len(X), len(self.training.speakers)))
+        Sigma, means = self.training.channel_covariance, self.training.channel_means
+        kinds, which = np.unique(channels, axis=0, return_inverse=True)
+        for c, kind in enumerate(kinds):
+            tests = np.flatnonzero(which.reshape(-1) == c)
+            matched = [k for k, channel in enumerate(kind) if channel != NEW]
+            latents = Projection.of(self.parameters, (0, *(self.conditions[k] for k in matched)))
+            phi = latents.project(X[tests])
+            reference = latents.log_noise(X[tests])
+            at = np.concatenate([np.zeros(0, dtype=np.int64), *(self.places(k, kind[k]) for k in matched)])
+            for speakers, Linv, A in self._speaker_precisions:
+                spread = Linv @ A @ Sigma
+                own = Linv + spread @ A.T @ Linv
+                covariance = np.block([[own, -spread[:, at]], [-spread[:, at].T, Sigma[np.ix_(at, at)]]])
+                y = self.training.speaker_means[speakers]
+                owner = Gaussian(np.concatenate([y, np.broadcast_to(means[at], (len(y), len(at)))], axis=1), covariance)
+                rows, columns, left = log_evidence(owner, phi, latents.G)
+                out[np.ix_(tests, speakers)] = (rows[:, None] + columns + left @ phi.T).T + reference[:, None]
+        return out
+
+    def channel_log_likelihoods(self, X: Array, condition: int) -> Array:
+        """Log p(m | channel c) of every training channel of a condition and, last, of a new one: (n, C + 1)."""
+        latents = Projection.of(self.parameters, (self.conditions[condition],))
+        phi = latents.project(X)
+        n, rank = len(self.training.channels[self.conditions[condition] - 1]), self.ranks[1 + condition]
+        out = np.empty((len(X), n + 1))
+        for channel in range(n):
+            at = self.places(condition, channel)
+            covariance = self.training.channel_covariance[np.ix_(at, at)]
+            owner = Gaussian(self.training.channel_means[None, at], covariance)
+            rows, columns, left = log_evidence(owner, phi, latents.G)
+            out[:, channel] = rows[0] + columns + phi @ left[0]
+        rows, columns, _ = log_evidence(Gaussian(np.zeros((1, rank)), np.eye(rank)), phi, latents.G)
+        out[:, n] = rows[0] + columns
+        return out
+
+
+def pair_options(first: int, second: int, prior: Array, weights: Array | None) -> Iterator[tuple[Option, float, float]]:
+    """What the channels of a pair may be in one condition, with probabilities given one speaker and two.
+
+    Parameters
+    ----------
+    first, second : int
+        Known channel: a number below C seen in training, C or above a new one, -1 not known.
+    prior : (2,)
+        P(same channel | same speaker), P(same channel | different speakers).
+    weights : (C + 1,), optional
+        Probabilities of the training channels and, last, of a new one, for samples whose channel is not known.
+        Without them such a sample is in the other's channel with the prior's probability, else in a new one.
+    """
+    p, q = float(prior[0]), float(prior[1])
+    if first >= 0 and second >= 0:
+        yield (first, second, first == second), 1.0, 1.0
+    elif weights is None:
+        known = max(first, second)
+        if known >= 0:
+            yield (known, known, True), p, q
+            yield ((first, NEW, False) if first >= 0 else (NEW, second, False)), 1.0 - p, 1.0 - q
+        else:
+            yield (NEW, NEW, True), p, q
+            yield (NEW, NEW, False), 1.0 - p, 1.0 - q
+    else:
+        new = len(weights) - 1
+        ends = [[(side, 1.0)] if side >= 0 else list(enumerate(weights.tolist())) for side in (first, second)]
+        for (a, u), (b, v) in product(*ends):
+            if a >= new and b >= new and (first < 0 or second < 0):
+                yield (NEW, NEW, True), u * v * p, u * v * q
+                yield (NEW, NEW, False), u * v * (1.0 - p), u * v * (1.0 - q)
+            else:
+                yield (a, b, a == b), u * v, u * v
+
+
+class KnownChannelPairs:
+    """LLRs of pairs whose channels training may have seen; the same face as ``PairScorer``.
+
+    Parameters
+    ----------
+    E, T : (n, r), (m, r)
+        phi of either side.
+    first, second : (n, conditions), (m, conditions) int64
+        Known channels: training's below its number of them, new ones above, -1 not known.
+    priors : (conditions, 2)
+    weights : list of (C + 1,), optional
+        See ``pair_options``.
+    """
+
+    def __init__(
+        self,
+        seen: KnownChannels,
+        E: Array,
+        T: Array,
+        first: IntArray,
+        second: IntArray,
+        priors: Array,
+        weights: list[Array] | None,
+    ) -> None:
+        self.seen, self.E, self.T, self.priors, self.weights = seen, E, T, priors, weights
+        kinds = [np.unique(codes, axis=0, return_inverse=True) for codes in (first, second)]
+        self.kinds = [kind for kind, _ in kinds]
+        self.which = [which.reshape(-1) for _, which in kinds]
+
+    def fill(self, rows: slice, columns: slice, out: AnyArray) -> None:
+        """Write the LLRs of a block of the matrix."""
+        E, T = self.E[rows], self.T[columns]
+        for a in np.unique(self.which[0][rows]):
+            i = np.flatnonzero(self.which[0][rows] == a)
+            for b in np.unique(self.which[1][columns]):
+                j = np.flatnonzero(self.which[1][columns] == b)
+                out[np.ix_(i, j)] = self._ratio(int(a), int(b), E[i], T[j], Form.matrix)
+
+    def trials(self, pairs: IntArray, out: AnyArray) -> None:
+        """Write the LLRs of listed pairs (n, 2)."""
+        kinds = np.stack([self.which[0][pairs[:, 0]], self.which[1][pairs[:, 1]]], axis=1)
+        found, which = np.unique(kinds, axis=0, return_inverse=True)
+        for kind, (a, b) in enumerate(found):
+            mine = np.flatnonzero(which.reshape(-1) == kind)
+            E, T = self.E[pairs[mine, 0]], self.T[pairs[mine, 1]]
+            out[mine] = self._ratio(int(a), int(b), E, T, Form.pairs)
+
+    def _ratio(self, a: int, b: int, E: Array, T: Array, values: Callable[[Form, Array, Array], Array]) -> Array:
+        """Log of the ratio of two sums over what the channels of the pair may be."""
+        per_condition = [
+            list(pair_options(int(x), int(y), self.priors[k], None if self.weights is None else self.weights[k]))
+            for k, (x, y) in enumerate(zip(self.kinds[0][a], self.kinds[1][b], strict=True))
+        ]
+        totals: list[Array | None] = [None, None]
+        for choice in product(*per_condition):
+            options = tuple(self._plain(k, option) for k, (option, _, _) in enumerate(choice))
+            for side in (0, 1):
+                p = float(np.prod([probabilities[side] for _, *probabilities in choice]))
+                if p > 0.0:
+                    term, old = values(self.seen.form(side == 0, options), E, T) + np.log(p), totals[side]
+                    totals[side] = term if old is None else np.logaddexp(old, term)
+        top, bottom = totals
+        assert top is not None
+        assert bottom is not None
+        return top - bottom
+
+    def _plain(self, condition: int, option: Option) -> Option:
+        """Labels that training has not seen are new channels."""
+        first, second, together = option
+        n = self.seen.sizes[condition]
+        return (first if first < n else NEW, second if second < n else NEW, together)

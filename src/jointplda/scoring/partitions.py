@@ -1,0 +1,185 @@
+"""Which of several samples share a channel, where nobody knows: partitions under a Chinese-restaurant prior.
+
+Sample n + 1 joins a channel that has k samples with probability k / (n + a), and a new one with a / (n + a), where
+a = (1 - p) / p. For two samples P(same channel) is p, the paper's prior. Conditions are independent of each other.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from math import comb
+
+import numpy as np
+
+from jointplda._typing import Array, IntArray
+from jointplda.scoring.evidence import Assignment, Solved, solve
+from jointplda.scoring.projection import Projection
+
+EXACT = 4140  # Bell(8)
+BEAM = 200
+
+
+def bell(n: int) -> int:
+    """Number of partitions of n samples."""
+    numbers = [1]
+    for size in range(n):
+        numbers.append(sum(comb(size, k) * numbers[k] for k in range(size + 1)))
+    return numbers[n]
+
+
+def beam_for(n: int, conditions: int, beam: int | None) -> int:
+    """How many partitions of n samples to keep: as asked, or all while they are few."""
+    if beam is not None:
+        return beam
+    everything = bell(n) ** conditions
+    return everything if everything <= EXACT else BEAM
+
+
+def join_log_probabilities(counts: IntArray, p: float) -> Array:
+    """Log-probabilities that the next sample joins each channel, and (last) a new one.
+
+    Parameters
+    ----------
+    counts : (channels,)
+        Samples in each channel.
+    p : float
+        Prior probability that two samples share a channel.
+    """
+    n = int(counts.sum())
+    with np.errstate(divide="ignore"):
+        if n == 0:
+            return np.zeros(1)
+        # k / (n + a) and a / (n + a), both sides times p: p = 0 and p = 1 are exact.
+        weights = np.append(counts * p, 1.0 - p)
+        result: Array = np.log(weights) - np.log(n * p + 1.0 - p)
+        return result
+
+
+@dataclass(frozen=True)
+class WeightedPartitions:
+    """Partitions with their log prior probabilities.
+
+    Attributes
+    ----------
+    codes : (partitions, n, conditions) int64
+    log_priors : (partitions,)
+    """
+
+    codes: IntArray
+    log_priors: Array
+
+
+def extend(some: WeightedPartitions, priors: Array) -> WeightedPartitions:
+    """Add one sample to every partition in every possible way.
+
+    Parameters
+    ----------
+    priors : (conditions,)
+        P(same channel) by which the new sample joins.
+    """
+    codes, log_priors = [], []
+    for one, log_prior in zip(some.codes, some.log_priors, strict=True):
+        for choice, gain in joins(one, priors):
+            codes.append(np.concatenate([one, np.array([choice], dtype=np.int64).reshape(1, -1)]))
+            log_priors.append(log_prior + gain)
+    return WeightedPartitions(np.stack(codes), np.array(log_priors))
+
+
+def joins(codes: IntArray, priors: Array) -> Iterator[tuple[tuple[int, ...], float]]:
+    """Ways in which one more sample can join a partition (n, conditions), with their log-probabilities."""
+    options = []
+    for k, p in enumerate(priors):
+        counts = np.bincount(codes[:, k]) if len(codes) else np.zeros(0, dtype=np.int64)
+        options.append(list(enumerate(join_log_probabilities(counts, float(p)).tolist())))
+    for choice in product(*options):
+        gain = sum(log_p for _, log_p in choice)
+        if gain > -np.inf:
+            yield tuple(level for level, _ in choice), gain
+
+
+def start(conditions: int) -> WeightedPartitions:
+    """No samples yet."""
+    return WeightedPartitions(np.zeros((1, 0, conditions), dtype=np.int64), np.zeros(1))
+
+
+class Solver:
+    """Lambda of assignments, each class of equal ones solved once.
+
+    An assignment is brought into a canonical order of samples first, so that partitions into blocks of the same
+    sizes share their matrices.
+    """
+
+    def __init__(self, latents: Projection) -> None:
+        self.latents = latents
+        self._solved: dict[bytes, Solved] = {}
+
+    def canonical(self, codes: IntArray) -> tuple[IntArray, IntArray, list[IntArray]]:
+        """Order of samples, their codes in that order, and for each factor the canonical number of each level."""
+        numbers = [_by_size(codes[:, k]) for k in range(codes.shape[1])]
+        renamed = np.stack([number[codes[:, k]] for k, number in enumerate(numbers)], axis=1)
+        order = np.lexsort(renamed.T[::-1])
+        return order, renamed[order], numbers
+
+    def solve(self, canonical: IntArray) -> Solved:
+        """Lambda of a canonical assignment (n, factors)."""
+        key = np.array(canonical.shape, dtype=np.int64).tobytes() + canonical.tobytes()
+        if key not in self._solved:
+            self._solved[key] = solve(Assignment(canonical), self.latents)
+        return self._solved[key]
+
+    def log_evidence(self, phi: Array, codes: IntArray) -> Array:
+        """Log p of sets phi (M, n, r) under assignments codes (A, n, factors): (M, A)."""
+        result = np.empty((len(phi), len(codes)))
+        for a, one in enumerate(codes):
+            order, canonical, _ = self.canonical(one)
+            solved = self.solve(canonical)
+            result[:, a] = solved.log_evidence(solved.sums(phi[:, order]))
+        return result
+
+
+def _by_size(codes: IntArray) -> IntArray:
+    """New numbers for levels: the largest first, ties as they were."""
+    counts = np.bincount(codes)
+    number = np.empty(len(counts), dtype=np.int64)
+    number[np.argsort(-counts, kind="stable")] = np.arange(len(counts))
+    return number
+
+
+def all_partitions(n: int, priors: Array) -> WeightedPartitions:
+    """Every partition of n samples that the prior (conditions,) allows."""
+    found = start(len(priors))
+    for _ in range(n):
+        found = extend(found, priors)
+    return found
+
+
+def likely_partitions(
+    phi: Array, priors: Array, solver: Solver, beam: int, speakers: IntArray | None = None
+) -> WeightedPartitions:
+    """The partitions of one set that a beam keeps: samples are added one by one, and the best kept.
+
+    Parameters
+    ----------
+    phi : (n, r)
+    priors : (n, conditions)
+        P(same channel) by which each sample joins those before it.
+    beam : int
+        How many are kept; with as many as there are, all of them.
+    speakers : (n,) int64, optional
+        Who speaks; default: one speaker.
+    """
+    found = start(priors.shape[1])
+    for i in range(len(phi)):
+        found = extend(found, priors[i])
+        if len(found.codes) > beam:
+            codes = with_speaker(found.codes, None if speakers is None else speakers[: i + 1])
+            value = found.log_priors + solver.log_evidence(phi[None, : i + 1], codes)[0]
+            best = np.sort(np.argpartition(-value, beam)[:beam])
+            found = WeightedPartitions(found.codes[best], found.log_priors[best])
+    return found
+
+
+def with_speaker(codes: IntArray, speakers: IntArray | None = None) -> IntArray:
+    """Partitions (A, n, conditions) with the speaker in front: all the same, or as given (n,)."""
+    first = np.zeros(codes.shape[1], dtype=np.int64) if speakers is None else speakers
+    return np.concatenate([np.broadcast_to(first[None, :, None], (*codes.shape[:2], 1)), codes], axis=2)

@@ -1,0 +1,106 @@
+"""Samples as the latents see them.
+
+Given z = [y, x^1, ..., x^K], log p(m | z) = phi' z - 1/2 z' G z + terms without z, with
+
+    phi = W' D (m - mean),     G = W' D W,     W = [V, U_1, ..., U_K]
+
+so phi (r numbers) is all that scoring needs of a sample. Projection of conditions that nothing else can share are
+absorbed into the noise first: D = (C + sum U U')^-1 over these.
+"""
+
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Any
+
+import numpy as np
+
+from jointplda._typing import Array
+from jointplda.linalg import inverse
+from jointplda.model.parameters import Parameters
+
+
+@dataclass(frozen=True)
+class Projection:
+    """The map from samples to phi, for some of the factors.
+
+    Attributes
+    ----------
+    factors : tuple of int
+        Factors in z, by their position in the parameters: 0, the speaker, first.
+    mean : (d,)
+    projection : (d, r)
+        D W.
+    G : (r, r)
+        W' D W.
+    D : (d, d), log_determinant : float
+        Precision of the noise with what it absorbed, and log |D^-1|.
+    ranks : tuple of int
+        Columns of each factor in z.
+    """
+
+    factors: tuple[int, ...]
+    mean: Array
+    projection: Array
+    G: Array
+    D: Array
+    log_determinant: float
+    ranks: tuple[int, ...]
+
+    @classmethod
+    def of(cls, parameters: Parameters, factors: tuple[int, ...]) -> "Projection":
+        """Keep the given factors, absorb the others."""
+        noise = parameters.noise
+        for k, U in enumerate(parameters.loadings):
+            if k not in factors:
+                noise = noise + U @ U.T
+        W = np.concatenate([parameters.loadings[k] for k in factors], axis=1)
+        D, log_det = inverse(noise)
+        ranks = tuple(parameters.ranks[k] for k in factors)
+        return cls(factors, parameters.mean, D @ W, W.T @ D @ W, D, log_det, ranks)
+
+    @property
+    def spans(self) -> tuple[slice, ...]:
+        """Where each factor stands in z."""
+        ends = [0, *accumulate(self.ranks)]
+        return tuple(slice(a, b) for a, b in pairwise(ends))
+
+    def project(self, X: Any) -> Array:
+        """Phi of samples X (n, d): (n, r)."""
+        result: Array = (X - self.mean) @ self.projection
+        return result
+
+    def log_noise(self, X: Any) -> Array:
+        """Log N(m; mean, D^-1) without its 2 pi, the reference of every evidence here: (n,)."""
+        centred = X - self.mean
+        result: Array = -0.5 * np.sum((centred @ self.D) * centred, axis=1) - 0.5 * self.log_determinant
+        return result
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """Latents z ~ N(mean, covariance) of many samples' owners: means (M, r), one covariance (r, r)."""
+
+    means: Array
+    covariance: Array
+
+
+def log_evidence(prior: Gaussian, phi: Array, G: Array) -> tuple[Array, Array, Array]:
+    """Log of the integral of N(z; mu, Delta) exp(phi' z - 1/2 z' G z), for every mu and every phi.
+
+    Returns
+    -------
+    rows : (M,), columns : (n,), left : (M, r)
+        The (M, n) result is ``rows[:, None] + columns + left @ phi.T``.
+
+    Notes
+    -----
+    With K = (I + Delta G)^-1: phi' K mu - 1/2 mu' G K mu + 1/2 phi' K Delta phi - 1/2 log|I + Delta G|.
+    """
+    Delta = prior.covariance
+    A = np.eye(len(G)) + Delta @ G
+    K = np.linalg.inv(A)
+    left = prior.means @ K.T
+    rows = -0.5 * np.sum((prior.means @ G) * left, axis=1) - 0.5 * np.linalg.slogdet(A)[1]
+    M = K @ Delta
+    columns = 0.5 * np.sum((phi @ (0.5 * (M + M.T))) * phi, axis=1)
+    return rows, columns, left

@@ -1,0 +1,109 @@
+"""How speakers and channels are crossed, and whether channels matter where they are not."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from jointplda._typing import Array, IntArray
+from jointplda.model.statistics import Statistics
+
+PERMUTATIONS = 499
+SIGNIFICANCE = 0.02
+MOST_SPEAKERS = 20_000
+
+
+@dataclass(frozen=True)
+class ChannelTest:
+    """Whether speakers of different channels differ by more than speakers do anyway.
+
+    The means of speakers who were each heard in one channel are compared: F is the mean square between channels over
+    the mean square within, summed over all dimensions, and its p-value is the share of permutations of the channels
+    over the speakers whose F is at least as large (the observed one counted).
+
+    Attributes
+    ----------
+    condition : str
+    speakers, channels : int
+        Speakers compared, and the channels they were heard in.
+    ratio : float
+        F; 1 is what chance gives. NaN where it cannot be told: no two channels, or no two speakers of one channel.
+    p_value : float
+        1 where it cannot be told.
+    """
+
+    condition: str
+    speakers: int
+    channels: int
+    ratio: float
+    p_value: float
+
+    @property
+    def matters(self) -> bool:
+        """Whether speakers of different channels differ by more than chance: p is at most 0.02."""
+        return self.p_value <= SIGNIFICANCE
+
+    @property
+    def share(self) -> float:
+        """max(0, 1 - 1/F^3): how far the variance found between channels is trusted to be theirs; 0 if by chance."""
+        return max(0.0, 1.0 - self.ratio**-3) if self.matters and self.ratio > 1.0 else 0.0
+
+
+def crossed_speakers(statistics: Statistics, k: int) -> int:
+    """How many speakers were heard in two or more channels of factor k (1 is the first condition)."""
+    return int(np.count_nonzero(_channels_of(statistics, k)[0] > 1))
+
+
+def channel_test(statistics: Statistics, k: int, rng: np.random.Generator) -> ChannelTest:
+    """Compare the speakers of different channels of factor k, by 499 permutations.
+
+    Parameters
+    ----------
+    statistics : Statistics
+    k : int
+        The factor; 1 is the first condition.
+    """
+    numbers, channel = _channels_of(statistics, k)
+    d = statistics.n_features
+    sums, counts = np.zeros((statistics.n_speakers, d)), np.zeros(statistics.n_speakers)
+    for part in statistics.parts.values():
+        if k in part.levels:
+            sums[part.levels[0].index] += part.levels[0].sums
+            counts[part.levels[0].index] += part.levels[0].counts
+    alone = np.flatnonzero(numbers == 1)
+    if len(alone) > MOST_SPEAKERS:
+        alone = np.sort(rng.choice(alone, MOST_SPEAKERS, replace=False))
+    means = sums[alone] / counts[alone, None]
+    levels, codes = np.unique(channel[alone], return_inverse=True)
+    S, C = len(alone), len(levels)
+    name = statistics.conditions[k - 1]
+    if C < 2 or C >= S:
+        return ChannelTest(name, S, C, float("nan"), 1.0)
+    means -= means.mean(axis=0)
+    if d > S:  # the same distances in fewer dimensions
+        means = np.linalg.qr(means.T)[1].T
+    between = _between(means, codes, C)
+    total = float(np.sum(means**2))
+    drawn = np.array([_between(means, rng.permutation(codes), C) for _ in range(PERMUTATIONS)])
+    p_value = (1 + np.count_nonzero(drawn >= between * (1 - 1e-12))) / (1 + PERMUTATIONS)
+    within = max(total - between, 1e-300)
+    return ChannelTest(name, S, C, (between / (C - 1)) / (within / (S - C)), float(p_value))
+
+
+def _between(means: Array, codes: IntArray, channels: int) -> float:
+    """Sum of squares between channels of centred speaker means."""
+    sign = csr_array((np.ones(len(codes)), codes, np.arange(len(codes) + 1)), shape=(len(codes), channels))
+    sums = np.asarray(sign.T @ means)
+    return float(np.sum(sums**2 / np.bincount(codes, minlength=channels)[:, None]))
+
+
+def _channels_of(statistics: Statistics, k: int) -> tuple[IntArray, IntArray]:
+    """Of each speaker: how many channels of factor k it was heard in, and the last of them."""
+    pairs = [part.links[0, k] for part in statistics.parts.values() if (0, k) in part.links]
+    none = np.zeros(0, dtype=np.int64)
+    rows = np.concatenate([none, *(links.rows for links in pairs)])
+    columns = np.concatenate([none, *(links.columns for links in pairs)])
+    linked = np.unique(np.stack([rows, columns]), axis=1)
+    channel = np.full(statistics.n_speakers, -1, dtype=np.int64)
+    channel[linked[0]] = linked[1]
+    return np.bincount(linked[0], minlength=statistics.n_speakers).astype(np.int64), channel

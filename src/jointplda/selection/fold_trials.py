@@ -1,0 +1,88 @@
+"""Labelled samples as trials: all pairs, every kind of trial counting alike."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from jointplda._typing import Array, BoolArray, IntArray
+from jointplda.labels import MISSING
+
+MOST_SAMPLES, LEAST_PER_SPEAKER = 400, 8
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """All pairs of some samples.
+
+    Attributes
+    ----------
+    rows : (n, 2) int
+        Rows of the samples.
+    target : (n,) bool
+        Whether both are of one speaker.
+    same_channel : (n,) bool
+        Whether both are known to share all their channels.
+    """
+
+    rows: IntArray
+    target: BoolArray
+    same_channel: BoolArray
+
+
+def all_pairs(codes: IntArray) -> Pairs:
+    """Every pair once of samples with codes (n, 1 + conditions) of their speaker and channels."""
+    first, second = np.triu_indices(len(codes), 1)
+    a, b = codes[first], codes[second]
+    agree = a == b
+    known = agree[:, 1:] & (a[:, 1:] != MISSING)
+    shared = known.all(axis=1) if codes.shape[1] > 1 else np.zeros(len(first), dtype=bool)
+    return Pairs(np.stack([first, second], axis=1), agree[:, 0], shared)
+
+
+def cell_weights(target: BoolArray, same_channel: BoolArray) -> Array:
+    """Weights (n,) by which, within targets and within non-targets, same- and cross-channel trials count alike.
+
+    This is ``same_channel=0.5`` of scoring: the data say how often channels were shared in training, not how often
+    they will be.
+    """
+    weights = np.zeros(len(target))
+    for one_class in (target, ~target):
+        cells = [cell for cell in (one_class & same_channel, one_class & ~same_channel) if cell.any()]
+        for cell in cells:
+            weights[cell] = 1.0 / (np.count_nonzero(cell) * len(cells))
+    return weights
+
+
+def some_rows(codes: IntArray, rng: np.random.Generator, most: int = MOST_SAMPLES) -> IntArray:
+    """Rows to make trials of: whole speakers, drawn at random, a few samples of each, spread over its channels.
+
+    Speakers with one sample make no target trials and come last.
+    """
+    found, counts = np.unique(codes[:, 0], return_counts=True)
+    drawn = rng.permutation(len(found))
+    speakers = found[drawn[np.argsort(counts[drawn] == 1, kind="stable")]]
+    each = max(LEAST_PER_SPEAKER, most // max(len(speakers), 1))
+    order = rng.permutation(len(codes))
+    order = order[np.argsort(codes[order, 0], kind="stable")]
+    ends = np.searchsorted(codes[order, 0], [speakers, speakers + 1])
+    chosen: list[IntArray] = []
+    taken = 0
+    for start, stop in ends.T:
+        rows = order[start:stop]
+        if len(rows) > each:
+            rows = rows[np.argsort(_turns(codes[rows, 1:]), kind="stable")][:each]
+        if taken + len(rows) > most and chosen:
+            break
+        chosen.append(rows)
+        taken += len(rows)
+    return np.sort(np.concatenate(chosen))
+
+
+def _turns(channels: IntArray) -> IntArray:
+    """How many samples of the same channels come before each, (n,)."""
+    _, index = np.unique(channels, axis=0, return_inverse=True)
+    index = index.reshape(-1)
+    order = np.argsort(index, kind="stable")
+    turns = np.empty(len(index), dtype=np.int64)
+    turns[order] = np.arange(len(index)) - np.searchsorted(index[order], index[order])
+    return turns

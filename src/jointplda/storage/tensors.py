@@ -1,0 +1,103 @@
+"""Safe files: safetensors with one JSON value of metadata, written whole or not at all."""
+
+import json
+from collections.abc import Hashable, Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from jointplda._atomic import replacing
+from jointplda._typing import AnyArray
+from jointplda.errors import FileError
+
+KEY = "jointplda"
+
+
+def write_tensors(
+    path: str | PathLike[str], kind: str, version: int, tensors: Mapping[str, AnyArray], metadata: Mapping[str, Any]
+) -> None:
+    """Write arrays and metadata under a temporary name, read them back, compare, and rename.
+
+    Arrays are made C-ordered first: safetensors stores others wrongly without a word.
+    """
+    ordered = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
+    text = json.dumps({"kind": kind, "version": version, **metadata}, sort_keys=True, allow_nan=True)
+    with replacing(path) as name:
+        save_file(ordered, name, metadata={KEY: text})
+        stored, _ = read_tensors(name, kind, version)
+        for key, array in ordered.items():
+            if stored[key].dtype != array.dtype or stored[key].tobytes() != array.tobytes():
+                raise FileError(f"{path}: what was written does not read back ({key}); nothing was kept.")
+
+
+def read_tensors(path: str | PathLike[str], kind: str, version: int) -> tuple[dict[str, AnyArray], dict[str, Any]]:
+    """Read what ``write_tensors`` wrote, or say clearly why not."""
+    target = Path(path)
+    tensors, metadata = _read(target, with_tensors=True)
+    if metadata["kind"] != kind:
+        raise FileError(f"{target}: expected a jointplda {kind} file, got a jointplda {metadata['kind']} file.")
+    if metadata.get("version") != version:
+        raise FileError(
+            f"{target}: this release reads version {version} of {kind} files, and this one is version "
+            f"{metadata.get('version')}; use the release that wrote it, or write it anew."
+        )
+    return tensors, metadata
+
+
+def read_metadata(path: str | PathLike[str]) -> dict[str, Any]:
+    """What a file of ours says of itself: its "kind", its "version", and more; the arrays are not read."""
+    return _read(Path(path), with_tensors=False)[1]
+
+
+def _read(target: Path, *, with_tensors: bool) -> tuple[dict[str, AnyArray], dict[str, Any]]:
+    if target.is_dir():
+        raise FileError(f"{target}: expected a file, got a folder.")
+    if not target.is_file():
+        raise FileError(f"{target}: no such file.")
+    try:
+        with safe_open(target, framework="numpy") as stored:
+            text = (stored.metadata() or {}).get(KEY)
+            names = stored.keys() if with_tensors else ()
+            tensors = {name: stored.get_tensor(name) for name in names}
+    except (SafetensorError, OSError, ValueError, TypeError) as error:
+        raise FileError(f"{target}: not a safetensors file, or a damaged one ({error}).") from None
+    try:
+        metadata = json.loads(text) if text is not None else {}
+    except json.JSONDecodeError:
+        metadata = {}
+    if not isinstance(metadata, dict) or "kind" not in metadata:
+        raise FileError(f"{target}: a safetensors file, but not one of jointplda.")
+    return tensors, metadata
+
+
+def pack_labels(labels: tuple[tuple[Hashable, ...], ...]) -> AnyArray:
+    """Labels as bytes of JSON: a tensor, because the header of a file has limited room."""
+    text = json.dumps([[_plain(label) for label in levels] for levels in labels], ensure_ascii=False)
+    return np.frombuffer(text.encode("utf-8", "surrogatepass"), dtype=np.uint8)
+
+
+def unpack_labels(packed: AnyArray) -> tuple[tuple[Hashable, ...], ...]:
+    """Inverse of ``pack_labels``."""
+    levels = json.loads(packed.tobytes().decode("utf-8", "surrogatepass"))
+    return tuple(tuple(_from_plain(label) for label in some) for some in levels)
+
+
+def _plain(label: Hashable) -> Any:
+    if isinstance(label, tuple):
+        return [_plain(part) for part in label]
+    if isinstance(label, np.generic):
+        label = label.item()
+    if isinstance(label, (str, bool, int, float)):
+        return label
+    raise FileError(
+        f"Labels of type {type(label).__name__} cannot be stored in a file ({label!r:.50}); "
+        "use strings, numbers, booleans, or tuples of these."
+    )
+
+
+def _from_plain(label: Any) -> Hashable:
+    return tuple(_from_plain(part) for part in label) if isinstance(label, list) else label

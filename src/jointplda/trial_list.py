@@ -1,0 +1,63 @@
+"""Trials and their scores, as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jointplda._typing import IntArray, Names
+
+TARGET, NONTARGET, UNKNOWN = 1, 0, -1
+
+
+@dataclass(frozen=True)
+class Trials:
+    """Pairs (enrollment, test), with the truth where it is known. Names are kept once, trials as indexes into them.
+
+    Parameters
+    ----------
+    models, samples : ndarray of str
+        The names on the enrollment and on the test side, in order of first appearance.
+    enroll, test : ndarray of int, shape (n,)
+        The trial's model and sample, as indexes into ``models`` and ``samples``.
+    target : ndarray of int8, shape (n,), or None
+        1 target, 0 non-target, -1 not stated; None for a list without labels.
+    columns : dict of str to ndarray, each of shape (n,)
+        Further columns: conditions to break results down by.
+    """
+
+    models: Names
+    samples: Names
+    enroll: IntArray
+    test: IntArray
+    target: NDArray[np.int8] | None = None
+    columns: Mapping[str, Names] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.enroll)
+
+    def take(self, rows: NDArray[Any]) -> Trials:
+        """The given trials (indexes or a mask); names are kept as they are."""
+        target = None if self.target is None else self.target[rows]
+        columns = {name: values[rows] for name, values in self.columns.items()}
+        return Trials(self.models, self.samples, self.enroll[rows], self.test[rows], target, columns)
+
+
+@dataclass(frozen=True)
+class ScoreTable:
+    """Trials and their scores, natural-log likelihood ratios.
+
+    Parameters
+    ----------
+    trials : Trials
+        ``trials.target`` is None unless the score file states the truth too.
+    values : ndarray of float64, shape (n,)
+        May be infinite, never NaN.
+    """
+
+    trials: Trials
+    values: NDArray[np.float64]

@@ -1,0 +1,180 @@
+"""The command line from files to a report, against the Python API."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from jointplda import metrics
+from jointplda.calibration import fit_affine
+from jointplda.formats import read_scores
+from worlds.command_line import TRAIN, run, score_arguments, train_arguments
+from worlds.files_on_disk import as_rows
+
+
+@pytest.mark.parametrize("kind", ["tsv", "kaldi"])
+def test_from_files_to_a_report(kind, files, tmp_path):
+    folder, _, test, pairs, model = files
+    run("train", *train_arguments(folder, kind), *TRAIN, "--out", tmp_path / "m")
+    run("score", tmp_path / "m", *score_arguments(folder, kind), "--trials", folder / "trials", "--out", tmp_path / "s")
+    expected = model.score_trials(test.X, test.X, pairs)
+    found = read_scores(tmp_path / "s")
+    assert_allclose(found.values, expected, rtol=1e-5, atol=1e-5)
+    target = test.speaker[pairs[:, 0]] == test.speaker[pairs[:, 1]]
+
+    trained = run("calibrate", "train", tmp_path / "s", "--key", folder / "trials", "--out", tmp_path / "c", "--json")
+    calibration = fit_affine(expected, target)
+    assert_allclose(json.loads(trained.stdout)["scale"], calibration.scale, rtol=1e-4)
+    run("calibrate", "apply", tmp_path / "c", tmp_path / "s", "--out", tmp_path / "t")
+    calibrated = calibration.apply(expected)
+    assert_allclose(read_scores(tmp_path / "t").values, calibrated, rtol=1e-4, atol=1e-4)
+
+    labels = ["--labels", folder / "test.tsv", "--speaker", "speaker", "--channel", "language"]
+    if kind == "kaldi":
+        data = folder / "kaldi-test"
+        labels = ["--speaker", data / "utt2spk", "--channel", data / "utt2lang"]
+    page = ["--report", tmp_path / "r.html", "--model", tmp_path / "m"]
+    result = run("evaluate", tmp_path / "t", "--key", folder / "trials", *labels, *page, "--draws", 100, "--json")
+    parts = json.loads(result.stdout)["parts"]
+    expected = metrics.measure(calibrated, target)
+    assert_allclose(parts["pooled"]["EER"], expected.eer, rtol=1e-3)
+    assert_allclose(parts["pooled"]["Cllr"], expected.cllr, rtol=1e-3)
+    same = test.language[pairs[:, 0]] == test.language[pairs[:, 1]]
+    cells = metrics.cell_parts(target, same)
+    for name in metrics.CELL_PARTS:
+        assert_allclose(parts[name]["EER"], metrics.eer(calibrated[cells[name]], target[cells[name]]), rtol=1e-3)
+        low, high = parts[name]["intervals"]["EER"]
+        assert low <= high
+    text = (tmp_path / "r.html").read_text()
+    assert text.startswith("<!DOCTYPE html>")
+    assert "cross" in text
+
+
+def test_models_of_several_samples(files, tmp_path):
+    folder, _, test, _, model = files
+    enrolled = {f"m{s}": test.ids[(test.speaker == s)][:3].tolist() for s in ("t00", "t01", "t02")}
+    (tmp_path / "spk2utt").write_text("".join(f"{m} {' '.join(ids)}\n" for m, ids in enrolled.items()))
+    tests = test.ids[-40:]
+    (tmp_path / "trials").write_text("".join(f"{m} {t}\n" for m in ("mt02", "mt00") for t in tests))
+    run("score", folder / "api.safetensors", *score_arguments(folder, "tsv"), "--models", tmp_path / "spk2utt",
+        "--trials", tmp_path / "trials", "--out", tmp_path / "s")  # fmt: skip
+    rows = [i for m in ("mt02", "mt00") for i in np.flatnonzero(np.isin(test.ids, enrolled[m]))]
+    enrollment = model.enroll(test.X[rows], ["mt02"] * 3 + ["mt00"] * 3)
+    expected = model.score_enrollment(enrollment, test.X[-40:], models=["mt02", "mt00"])
+    found = read_scores(tmp_path / "s")
+    assert_allclose(found.values.reshape(2, -1), expected, rtol=1e-5, atol=1e-5)
+    run("score", folder / "api.safetensors", *score_arguments(folder, "tsv"), "--models", tmp_path / "spk2utt",
+        "--all", "--channel", "language", "--out", tmp_path / "k")  # fmt: skip
+    kept = read_scores(tmp_path / "k")
+    assert len(kept.values) == 3 * (len(test.ids) - 3)
+    assert not any(b in enrolled[a] for a, b in as_rows(kept.trials))
+
+
+def test_known_channels_and_all_pairs(files, tmp_path):
+    folder, _, test, _, model = files
+    base = ["score", folder / "api.safetensors", *score_arguments(folder, "tsv"), "--all"]
+    run(*base, "--channel", "language", "--out", tmp_path / "s.npy")
+    known = {"enroll_channels": test.language, "test_channels": test.language}
+    assert_allclose(np.load(tmp_path / "s.npy"), model.score_matrix(test.X, test.X, **known), rtol=1e-4, atol=1e-4)
+    run(*base, "--same-channel", "0.2", "--out", tmp_path / "s.txt")
+    found = read_scores(tmp_path / "s.txt")
+    assert len(found.values) == len(test.ids) * (len(test.ids) - 1)
+    matrix = model.score_matrix(test.X, test.X, 0.2)
+    off_diagonal = matrix[~np.eye(len(matrix), dtype=bool)]
+    assert_allclose(found.values, off_diagonal, rtol=1e-4, atol=1e-4)
+
+
+def test_calibrated_in_one_step(files, tmp_path):
+    folder, *_ = files
+    common = ["score", folder / "api.safetensors", *score_arguments(folder, "tsv"), "--trials", folder / "trials"]
+    run(*common, "--out", tmp_path / "s")
+    run("calibrate", "train", tmp_path / "s", "--key", folder / "trials", "--method", "pav", "--out", tmp_path / "c")
+    run(*common, "--calibration", tmp_path / "c", "--out", tmp_path / "one")
+    run("calibrate", "apply", tmp_path / "c", tmp_path / "s", "--out", tmp_path / "two")
+    assert_allclose(read_scores(tmp_path / "one").values, read_scores(tmp_path / "two").values, rtol=1e-9)
+    assert "PAV" in run("info", tmp_path / "c").stdout
+
+
+def test_plan_writes_nothing(files, tmp_path):
+    folder, *_ = files
+    result = run("train", *train_arguments(folder, "tsv"), *TRAIN, "--plan", "--json", "--out", tmp_path / "m")
+    plan = json.loads(result.stdout)
+    assert plan["factors"] == ["speaker", "language"]
+    assert plan["levels"] == [40, 4]
+    assert plan["ranks"] == [4, 2]
+    assert plan["dimensions"] == 8
+    assert os.listdir(tmp_path) == []
+    assert "an iteration" in run("train", *train_arguments(folder, "tsv"), *TRAIN, "--plan").stdout
+
+
+def test_steps_follow_the_command_line(files, tmp_path):
+    folder, *_ = files
+    run("train", *train_arguments(folder, "tsv"), "--pca", 6, "--center", "--length-norm", "--max-iter", 3, "--out",
+        tmp_path / "m")  # fmt: skip
+    steps = json.loads(run("info", tmp_path / "m", "--json").stdout)["preprocessing"]
+    assert [step.split("(")[0] for step in steps] == ["PCA", "Center", "LengthNorm"]
+
+
+def test_resume_goes_on(files, tmp_path):
+    folder, *_ = files
+    arguments = train_arguments(folder, "tsv")
+    first = json.loads(run("train", *arguments, *TRAIN[:-1], 5, "--out", tmp_path / "a", "--json").stdout)
+    again = ["--resume", tmp_path / "a", "--max-iter", 5, "--out", tmp_path / "b", "--json"]
+    second = json.loads(run("train", *arguments, *again).stdout)
+    whole = json.loads(run("train", *arguments, *TRAIN[:-1], 10, "--out", tmp_path / "c", "--json").stdout)
+    told = run("train", *arguments, "--resume", tmp_path / "a", "--pca", 3, "--out", tmp_path / "d", code=2).stderr
+    assert "--pca" in told
+    assert first["log_likelihood_per_sample"] < second["log_likelihood_per_sample"]
+    assert_allclose(second["log_likelihood_per_sample"], whole["log_likelihood_per_sample"], rtol=1e-6)
+
+
+def test_without_channels_it_is_plda(files, tmp_path):
+    folder, *_ = files
+    run("train", *train_arguments(folder, "tsv")[:-2], "--no-auto", "--max-iter", 5, "--out", tmp_path / "m")
+    assert json.loads(run("info", tmp_path / "m", "--json").stdout)["holds"] == "PLDA"
+    run("train", *train_arguments(folder, "tsv")[:-2], "--out", tmp_path / "a")
+    info = json.loads(run("info", tmp_path / "a", "--json").stdout)
+    assert info["holds"] == "JointPLDACV"
+    assert info["channel ranks"] == {}
+
+
+def test_two_conditions_and_missing_labels(files, tmp_path):
+    folder, train, *_ = files
+    room = np.where(np.arange(len(train.ids)) % 3 == 0, "", np.where(np.arange(len(train.ids)) % 2, "hall", "cell"))
+    (tmp_path / "utt2room").write_text("".join(f"{i} {r}\n" for i, r in zip(train.ids, room) if r))
+    told = run("train", *train_arguments(folder, "tsv"), "--channel", tmp_path / "utt2room", "--channel-rank", 2,
+               "--channel-rank", 1, "--max-iter", 5, "--out", tmp_path / "m")  # fmt: skip
+    assert "have no room" in told.stderr
+    info = json.loads(run("info", tmp_path / "m", "--json").stdout)
+    assert info["channel ranks"] == {"language": 2, "room": 1}
+
+
+def test_evaluate_speakers_from_targets_and_conditions(files, tmp_path):
+    folder, _, test, pairs, _ = files
+    run("score", folder / "api.safetensors", *score_arguments(folder, "tsv"), "--trials", folder / "trials", "--out",
+        tmp_path / "s.txt", "--format", "wespeaker")  # fmt: skip
+    result = json.loads(run("evaluate", tmp_path / "s.txt", "--labels", folder / "test.tsv", "--by", "language",
+                            "--draws", 50, "--json").stdout)  # fmt: skip
+    assert 14 <= result["speakers"] <= 20  # samples without any target trial count as speakers of their own
+    both_english = (test.language[pairs] == "en").all(axis=1)
+    part = result["parts"]["language = en"]
+    assert part["targets"] + part["nontargets"] == both_english.sum()
+    assert "language = de / en" in result["parts"]
+    plain = run("evaluate", tmp_path / "s.txt", tmp_path / "s.txt", "--draws", 0).stdout
+    assert plain.count("EER") == 1
+
+
+def test_compare(files, tmp_path):
+    folder, *_ = files
+    both = ["--labels", folder / "train.tsv", "--speaker", "speaker", "--channel", "language", "--pca", 8]
+    result = run("compare", folder / "train.npy", *both, "--draws", 20, "--max-iter", 10, "--report",
+                 tmp_path / "r.html", "--json", "--test-share", 0.4)  # fmt: skip
+    systems = json.loads(result.stdout)["systems"]
+    assert list(systems) == [
+        "cosine", "cosine, channel means removed", "LDA + PLDA", "LDA + PLDA, channel means removed", "PLDA",
+        "PLDA, channel means removed", "Joint PLDA", "Joint PLDA, automatic",
+    ]  # fmt: skip
+    assert (tmp_path / "r.html").stat().st_size > 50_000
+    run("compare", folder / "train.npy", *both, "--test", folder / "train.npy", code=1)

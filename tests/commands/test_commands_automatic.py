@@ -1,0 +1,226 @@
+"""Settings chosen on the command line: tune, train as it stands, and the scores of what they write."""
+
+import json
+from xml.etree import ElementTree
+
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from jointplda import JointPLDA, Pipeline, automatic_pipeline
+from jointplda.calibration import AffineCalibration, save_calibration
+from jointplda.formats import read_scores
+from jointplda.report.content import Attempt
+from jointplda.report.gather import training_of
+from jointplda.report.training_plots import MOST_ATTEMPTS, attempts_plot
+from worlds.command_line import run, score_arguments, train_arguments
+
+
+@pytest.fixture(scope="module")
+def automatic(files, tmp_path_factory):
+    """The world's training files through ``train``, and through the API."""
+    folder, train, *_ = files
+    path = tmp_path_factory.mktemp("automatic") / "m"
+    told = run("train", *train_arguments(folder, "tsv"), "--out", path)
+    pipe = automatic_pipeline(random_state=0).fit(train.X, train.speaker, channels=train.language)
+    return path, told, pipe
+
+
+def test_train_is_the_automatic_pipeline(automatic, files):
+    path, told, pipe = automatic
+    stored = Pipeline.load(path)
+    assert [name for name, _ in stored.steps] == ["center", "lengthnorm", "reduce", "jointpldacv"]
+    for name in ("mean_", "V_", "U_", "D_"):
+        assert_allclose(getattr(stored[-1], name), getattr(pipe[-1], name), rtol=1e-6, atol=1e-9)
+    assert stored[-1].settings_ == pipe[-1].settings_
+    assert_allclose(stored[-1].calibration_.scale, pipe[-1].calibration_.scale, rtol=1e-6)
+    assert "No speaker was heard in two channels" in told.stderr
+    assert "held-out Cllr" in told.stdout
+    assert f"{pipe[-1].checked_.raw_cllr:.3f} bits raw" in told.stdout
+
+
+def test_scores_are_calibrated_unless_raw_ones_are_wanted(automatic, files, tmp_path):
+    path, _, pipe = automatic
+    folder, _, test, pairs, _ = files
+    asked = ["score", path, *score_arguments(folder, "tsv"), "--trials", folder / "trials", "--out"]
+    run(*asked, tmp_path / "s")
+    run(*asked, tmp_path / "raw", "--raw")
+    raw = pipe.score_trials(test.X, test.X, pairs, calibrated=False)
+    kept = pipe[-1].calibration_
+    assert_allclose(read_scores(tmp_path / "raw").values, raw, rtol=1e-5, atol=1e-5)
+    assert_allclose(read_scores(tmp_path / "s").values, kept.scale * raw + kept.offset, rtol=1e-5, atol=1e-5)
+    models = tmp_path / "models"
+    models.write_text("".join(f"model{i} {one}\n" for i, one in enumerate(test.ids[:3])))
+    each = ["--models", models, "--all", "--out"]
+    found = []
+    for name, more in (("c.txt", []), ("r.txt", ["--raw"])):
+        run("score", path, *score_arguments(folder, "tsv"), *each, tmp_path / name, *more)
+        found.append(read_scores(tmp_path / name).values)
+    assert_allclose(found[0], kept.scale * found[1] + kept.offset, rtol=1e-5, atol=1e-5)
+
+
+def test_tune_shows_what_was_tried(automatic, files, tmp_path):
+    folder, *_ = files
+    path, _, pipe = automatic
+    given = [*train_arguments(folder, "tsv")]
+    shown = run("tune", *given, "--plot", tmp_path / "p.svg", "--out", tmp_path / "m")
+    assert shown.stdout.count("chosen") == 3  # in the table, above what was chosen, and among how many
+    assert shown.stdout.count(" ± ") == len(pipe[-1].tried_)
+    assert_array_equal(Pipeline.load(tmp_path / "m")[-1].V_, Pipeline.load(path)[-1].V_)
+    picture = ElementTree.parse(tmp_path / "p.svg").getroot()
+    assert len(picture.findall(".//{http://www.w3.org/2000/svg}circle")) == len(pipe[-1].tried_)
+    told = json.loads(run("tune", *given, "--json").stdout)
+    assert told["chosen"] == pipe[-1].settings_
+    assert [one["criterion"] for one in told["tried"]] == pytest.approx([one.criterion for one in pipe[-1].tried_])
+    assert told["held_out"]["raw_cllr"] == pytest.approx(pipe[-1].checked_.raw_cllr, rel=1e-6)
+    assert told["design"]["crossed"] == [0]
+    assert "is there already" in run("tune", *given, "--plot", tmp_path / "p.svg", code=1).stderr
+
+
+def test_steps_of_ones_own_take_the_place_of_the_usual_ones(files, tmp_path):
+    folder, *_ = files
+    run("train", *train_arguments(folder, "tsv"), "--center", "--pca", 5, "--tol", 1e-2, "--out", tmp_path / "m")
+    pipe = Pipeline.load(tmp_path / "m")
+    assert [name for name, _ in pipe.steps] == ["center", "pca", "jointpldacv"]
+    assert pipe[-1].tol == 1e-2
+    assert pipe[-1].max_iter == 25
+
+
+def test_settings_and_auto_do_not_mix(files, tmp_path):
+    folder, *_ = files
+    base = ["train", *train_arguments(folder, "tsv"), "--out", tmp_path / "m"]
+    assert "--noise-prior, --speaker-prior" in run(
+        *base, "--auto", "--noise-prior", 1, "--speaker-prior", 1, code=2
+    ).stderr  # fmt: skip
+    planned = run(*base, "--plan").stdout
+    assert "such fits" in planned
+    assert "12 dimensions after preprocessing" in planned
+    assert not (tmp_path / "m").exists()
+    run(*base, "--noise-prior", 1)
+    assert type(Pipeline.load(tmp_path / "m")[-1]) is JointPLDA
+    run(*base, "--no-auto", "--force")
+    assert Pipeline.load(tmp_path / "m")[-1].noise_prior == 0
+
+
+def test_too_few_speakers_for_it_are_said(files, tmp_path):
+    folder, train, *_ = files
+    kept = train.speaker == train.speaker[0]
+    kept |= train.speaker == train.speaker[-1]
+    (tmp_path / "utt2spk").write_text("".join(f"{i} {s}\n" for i, s in zip(train.ids[kept], train.speaker[kept])))
+    told = run("train", folder / "train.npy", "--labels", folder / "train.tsv", "--speaker", tmp_path / "utt2spk",
+               "--allow-missing", "--out", tmp_path / "m", code=1).stderr  # fmt: skip
+    assert "at least 4 speakers" in told
+    assert "--no-auto" in told
+    assert not (tmp_path / "m").exists()
+
+
+def test_resuming_drops_the_calibration_and_says_so(automatic, files, tmp_path):
+    path, *_ = automatic
+    folder, *_ = files
+    told = run("train", *train_arguments(folder, "tsv"), "--resume", path, "--max-iter", 3, "--out", tmp_path / "m")
+    assert "no longer fits and was dropped" in told.stderr
+    assert Pipeline.load(tmp_path / "m")[-1].calibration_ is None
+
+
+def test_resuming_needs_the_same_channels(automatic, files, tmp_path):
+    path, *_ = automatic
+    folder, *_ = files
+    asked = [each if each != "language" else "speaker" for each in train_arguments(folder, "tsv")]
+    told = run("train", *asked, "--resume", path, "--out", tmp_path / "m", code=1).stderr
+    assert "was trained with --channel language, not speaker" in told
+
+
+def test_two_calibrations_are_said(automatic, files, tmp_path):
+    path, *_ = automatic
+    folder, *_ = files
+    save_calibration(AffineCalibration(2.0, 1.0), tmp_path / "c")
+    asked = ["score", path, *score_arguments(folder, "tsv"), "--trials", folder / "trials", "--calibration",
+             tmp_path / "c", "--out"]  # fmt: skip
+    assert "--raw leaves it out" in run(*asked, tmp_path / "both").stderr
+    assert "--raw" not in run(*asked, tmp_path / "one", "--raw").stderr
+
+
+def test_info_of_an_automatic_model(automatic):
+    path, _, pipe = automatic
+    told = json.loads(run("info", path, "--json").stdout)
+    assert told["chosen"] == pipe[-1].settings_
+    assert told["calibration"]["scale"] == pytest.approx(pipe[-1].calibration_.scale, rel=1e-6)
+    assert told["settings tried"] == len(pipe[-1].tried_)
+
+
+def test_converting_says_that_the_calibration_stays_behind(automatic, tmp_path):
+    path, *_ = automatic
+    told = run("convert", "model", path, tmp_path / "k.plda", "--absorb-channel").stderr
+    assert "hold no calibration" in told
+
+
+def test_many_attempts_are_cut_to_the_best(automatic):
+    training = training_of(automatic[2])
+    many = [Attempt(f"s{i}", 1.0 - i / 100, 0.01, i == 29) for i in range(30)]
+    drawing = attempts_plot(type(training)(**{**vars(training), "attempts": many}))
+    assert drawing.note == f"The {30 - MOST_ATTEMPTS} worst are left out."
+    assert ">s29<" in drawing.body
+    assert ">s0<" not in drawing.body
+
+
+def test_what_was_chosen_can_be_given_by_hand_and_goes_on(automatic, files, tmp_path):
+    path, _, pipe = automatic
+    folder, train, *_ = files
+    chosen, given = pipe[-1].settings_, [*train_arguments(folder, "tsv"), "--center", "--length-norm"]
+    options = {
+        "--noise-prior": chosen["noise_prior"], "--speaker-prior": chosen["speaker_prior"],
+        "--channel-rank": chosen["channel_rank"][0], "--channel-prior": chosen["channel_prior"][0],
+        "--channel-share": chosen["channel_share"][0], "--max-iter": 25, "--tol": 1e-3,
+    }  # fmt: skip
+    each = [text for option in options.items() for text in option]
+    told = run("train", *given, *each, "--out", tmp_path / "m")
+    assert f"U of rank {chosen['channel_rank'][0]} (language)" in told.stdout
+    found, X = Pipeline.load(tmp_path / "m"), pipe[:2].transform(train.X)
+    expected = JointPLDA(max_iter=25, tol=1e-3, **chosen).fit(X, train.speaker, channels=train.language)
+    for name in ("V_", "U_", "D_"):
+        assert_allclose(getattr(found[-1], name), getattr(expected, name), rtol=1e-6, atol=1e-8)
+    run("train", *train_arguments(folder, "tsv"), "--resume", path, "--max-iter", 2, "--out", tmp_path / "on")
+    on = Pipeline.load(tmp_path / "on")[-1]
+    assert on.log_likelihoods_[0] > pipe[-1].log_likelihoods_[-1]
+    assert on.log_likelihoods_[0] < pipe[-1].log_likelihoods_[-1] + 0.1
+    assert on.channel_ranks_ == (len(on.mean_),)
+
+
+def test_options_per_channel(files, tmp_path):
+    folder, *_ = files
+    data = [folder / "train.npy", "--labels", folder / "train.tsv", "--speaker", "speaker", "--out", tmp_path / "m"]
+    for option in ("--channel-prior", "--channel-share", "--channel-rank"):
+        assert f"{option} needs a --channel" in run("train", *data, option, 1, code=2).stderr
+        told = run("train", *data, "--channel", "language", option, 1, option, 1, code=2).stderr
+        assert f"give {option} once, or once for every --channel" in told
+        if option != "--channel-prior":
+            told = run("train", *data, "--channel", "language", "--auto", option, 1, code=2).stderr
+            assert f"{option}: chosen by --auto" in told
+        told = run("train", *data, "--channel", "language", "--resume", folder / "api.safetensors", option, 1, code=2)
+        assert f"{option}: taken from the resumed model" in told.stderr
+
+
+def test_a_prior_for_u_beside_what_is_chosen(files, tmp_path):
+    folder, *_ = files
+    run("train", *train_arguments(folder, "tsv"), "--channel-prior", 0, "--out", tmp_path / "m")
+    model = Pipeline.load(tmp_path / "m")[-1]
+    assert model.calibration_ is not None
+    assert model.settings_["channel_prior"] == [0.0]
+    assert model.channel_ranks_ == tuple(model.settings_["channel_rank"])
+    info = json.loads(run("info", tmp_path / "m", "--json").stdout)
+    assert info["channel ranks"] == {"language": model.settings_["channel_rank"][0]}
+
+
+def test_conditions_are_resumed_by_their_names(files, tmp_path):
+    folder, train, *_ = files
+    (tmp_path / "utt2room").write_text("".join(f"{i} room{k % 3}\n" for k, i in enumerate(train.ids)))
+    data = [folder / "train.npy", "--labels", folder / "train.tsv", "--speaker", "speaker"]
+    both = ["--channel", "language", "--channel", tmp_path / "utt2room"]
+    run("train", *data, *both, "--channel-rank", 2, "--channel-rank", 1, "--channel-prior", 0.1, "--channel-prior", 3,
+        "--max-iter", 5, "--out", tmp_path / "m")  # fmt: skip
+    found = []
+    for order in (both, [*both[2:], *both[:2]]):
+        run("train", *data, *order, "--resume", tmp_path / "m", "--max-iter", 2, "--out", tmp_path / "on", "--force")
+        found.append(Pipeline.load(tmp_path / "on")[-1])
+    assert_array_equal(found[0].log_likelihoods_, found[1].log_likelihoods_)
+    assert_array_equal(found[0].U_, found[1].U_)
+    assert found[1].training_["conditions"] == ["language", "room"]

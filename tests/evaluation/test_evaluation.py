@@ -1,0 +1,230 @@
+"""Trials, keys, labels and systems put together, against plain loops."""
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from jointplda import metrics
+from jointplda.errors import DataWarning, InputError
+from jointplda.evaluation import join
+from jointplda.evaluation.evaluate import EvaluationSettings, TrialSides, evaluate
+from jointplda.evaluation.protocol import Samples, held_out, split_by_speaker, trials_of
+from jointplda.evaluation.systems import ChannelMeans, Recipe, TestSet, TrainingSet, all_pairs, run_systems
+from jointplda.trial_list import ScoreTable, Trials
+from worlds.files_on_disk import as_rows, scored_world
+
+PRIORS = (0.05, 0.5, 0.8)
+
+
+def trials_from(pairs, target=None):
+    models, samples = (list(dict.fromkeys(side)) for side in zip(*pairs))
+    enroll = np.array([models.index(a) for a, _ in pairs])
+    test = np.array([samples.index(b) for _, b in pairs])
+    truth = None if target is None else np.array(target, dtype=np.int8)
+    return Trials(np.array(models), np.array(samples), enroll, test, truth)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_with_key_by_brute_force(seed):
+    rng = np.random.default_rng(seed)
+    every = [(a, b) for a in "uvwxyz" for b in "uvwxyz"]
+    scored, keyed = ([every[i] for i in rng.permutation(36)[: rng.integers(20, 36)]] for _ in range(2))
+    values, truth = rng.normal(size=len(scored)), rng.integers(-1, 2, len(keyed))
+    by_pair = dict(zip(scored, values))
+    expected = [(p, t, by_pair[p]) for p, t in zip(keyed, truth) if t >= 0 and p in by_pair]
+    table, key = ScoreTable(trials_from(scored), values), trials_from(keyed, truth)
+    with pytest.warns(DataWarning):
+        found = join.with_key(table, key, allow_missing=True)
+    assert list(zip(as_rows(found.trials), found.trials.target, found.values)) == expected
+    with pytest.raises(InputError, match="allow-missing"):
+        join.with_key(table, key)
+    order = rng.permutation(len(scored))
+    again = join.with_key(table, trials_from([scored[i] for i in order], order % 2))
+    assert_array_equal(again.values, values[order])
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_speakers_are_what_chains_of_targets_link(seed):
+    rng = np.random.default_rng(seed)
+    every = [(a, b) for a in "uvwxyz" for b in "uvwxyz"]
+    pairs = [every[i] for i in rng.permutation(36)[:14]]
+    truth = (rng.random(14) < 0.25).astype(int)
+    linked = {name: {name} for name in "uvwxyz"}
+    for (a, b), is_target in zip(pairs, truth):
+        if is_target:
+            union = linked[a] | linked[b]
+            for name in union:
+                linked[name] = union
+    trials = trials_from(pairs, truth)
+    of_models, of_samples = join.speakers_from_targets(trials)
+    names, speakers = [*trials.models, *trials.samples], [*of_models, *of_samples]
+    for a, s in zip(names, speakers):
+        for b, t in zip(names, speakers):
+            assert (s == t) == (b in linked[a])
+
+
+def test_channels_of_models_and_of_tests():
+    pairs = [(m, s) for m in ("both", "one", "none") for s in ("p", "q", "r")]
+    trials = trials_from(pairs)
+    enroll, test = [{"en", "fr"}, {"en"}, set()], np.array(["en", "de", ""])
+    assert_array_equal(join.same_channel(enroll, test, trials), [1, 0, -1, 1, 0, -1, -1, -1, -1])
+    found = join.pair_conditions(enroll, test, trials)
+    names = [found.names[code] if code >= 0 else "" for code in found.codes]
+    assert names == ["en / en+fr", "de / en+fr", "", "en", "de / en", "", "", "", ""]
+
+
+def test_parts_and_intervals_are_those_of_their_trials():
+    scores, target, a, b, same = scored_world()
+    room = np.where(np.arange(400) % 3 == 0, "", np.where(np.arange(400) % 2, "hall", "cell"))
+    settings = EvaluationSettings(draws=60, level=0.8, priors=(0.05,), seed=5)
+    names = np.array([f"s{i}" for i in range(9)])
+    result = evaluate(scores, target, TrialSides(names[a], names[b], same, {"room": room}), settings)
+    members = {"pooled": np.ones(400, dtype=bool), "room = hall": room == "hall", "room = cell": room == "cell"}
+    for cell in metrics.CELL_PARTS:
+        of_target, of_nontarget = (int(word == "same") for word in cell.split(" / "))
+        members[cell] = np.where(target, same == of_target, same == of_nontarget)
+    assert set(result.parts) == set(members)
+    for name, chosen in members.items():
+        part = result.parts[name]
+        assert (part.targets, part.nontargets) == (target[chosen].sum(), (~target[chosen]).sum())
+        assert part.measures.eer == metrics.eer(scores[chosen], target[chosen])
+        own = metrics.bootstrap(scores[chosen], target[chosen], a[chosen], b[chosen], draws=60, level=0.8,
+                                priors=(0.05,), seed=5)  # fmt: skip
+        assert part.intervals == {measure: own.interval(measure) for measure in own.draws}
+
+
+def test_the_most_frequent_conditions_are_kept(monkeypatch):
+    from jointplda.evaluation import evaluate as module
+
+    monkeypatch.setattr(module, "MOST_CONDITIONS", 2)
+    scores, target, *_ = scored_world()
+    room = np.repeat(["rare", "often", "most"], [50, 150, 200])
+    result = evaluate(scores, target, TrialSides(conditions={"room": room}))
+    assert list(result.parts) == ["pooled", "room = most", "room = often"]
+
+
+def test_channel_means_by_hand():
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(40, 3)) + 7, rng.normal(size=(6, 3))
+    seen, new = rng.choice(["", "a", "b"], (40, 2)), rng.choice(["", "a", "b", "new"], (6, 2))
+    expected, rest = Y - X.mean(axis=0), X - X.mean(axis=0)
+    for k in range(2):
+        means = {level: rest[seen[:, k] == level].mean(axis=0) for level in ("a", "b")}
+        rest = rest - [means.get(level, np.zeros(3)) for level in seen[:, k]]
+        expected = expected - [means.get(level, np.zeros(3)) for level in new[:, k]]
+    found = ChannelMeans(X, seen)
+    assert_allclose(found.remove(Y, new), expected, atol=1e-12)
+    assert_allclose(found.remove(X, seen), rest, atol=1e-12)
+    assert_allclose(found.remove(X, seen)[seen[:, 1] == "a"].mean(axis=0), 0, atol=1e-12)
+
+
+def small_samples(speakers, seed=0):
+    rng = np.random.default_rng(seed)
+    owner = np.repeat(speakers, 4)
+    channels = rng.choice(["en", "fr", ""], (len(owner), 1))
+    voices = {name: rng.normal(size=5) for name in speakers}
+    X = np.array([voices[name] for name in owner]) + rng.normal(size=(len(owner), 5)) * 0.5
+    return Samples(np.array([f"{s}-{i}" for i, s in enumerate(owner)]), X, owner, channels)
+
+
+def test_trials_of_a_protocol(tmp_path):
+    train, test = small_samples(["a", "b", "c"]), small_samples(["x", "y"], 1)
+    _, testing, sides, target = trials_of(train, test, ["language"])
+    first, second = testing.pairs.T
+    assert len(target) == 28
+    assert (first < second).all()
+    assert_array_equal(target, test.speakers[first] == test.speakers[second])
+    language = test.channels[:, 0]
+    known = (language[first] != "") & (language[second] != "")
+    assert_array_equal(sides.same_channel, np.where(known, language[first] == language[second], -1))
+    assert_array_equal(np.asarray(sides.enroll_speakers) == np.asarray(sides.test_speakers), target)
+
+    rows = [(7, 0), (1, 2), (5, 6)]
+    lines = [f"{test.ids[i]} {test.ids[j]} {('nontarget', 'target')[test.speakers[i] == test.speakers[j]]}\n"
+             for i, j in rows]  # fmt: skip
+    (tmp_path / "t").write_text("".join(lines))
+    _, listed, _, truth = trials_of(train, test, ["language"], tmp_path / "t")
+    assert_array_equal(listed.pairs, rows)
+    assert_array_equal(truth, [False, True, True])
+    for line in (0, 1):
+        wrong = list(lines)
+        wrong[line] = wrong[line].replace("nontarget", "?").replace("target", "nontarget").replace("?", "target")
+        (tmp_path / "t").write_text("".join(wrong))
+        with pytest.raises(InputError, match="1 trials say otherwise"):
+            trials_of(train, test, ["language"], tmp_path / "t")
+    with pytest.raises(InputError, match="should differ"):
+        trials_of(train, small_samples(["c", "x"]), ["language"])
+
+
+def test_held_out_speakers():
+    speakers = np.repeat([f"s{i}" for i in range(20)], np.arange(1, 21))
+    chosen = held_out(speakers, 0.35, 0)
+    assert len(set(speakers[chosen])) == 7
+    assert not set(speakers[chosen]) & set(speakers[~chosen])
+    assert_array_equal(chosen, held_out(speakers, 0.35, 0))
+    assert (chosen != held_out(speakers, 0.35, 1)).any()
+
+
+def crossed_samples():
+    speakers, channels = np.divmod(np.arange(20 * 12), 12)
+    names = np.array([f"s{one}" for one in speakers])
+    ids = np.array([f"id{i}" for i in range(240)])
+    return Samples(ids, np.arange(240.0)[:, None], names, np.array(["a", "b", "c", "d"])[channels % 4][:, None])
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("channels", "speakers"), [(None, None), (1, None), (2, 5), (None, 7)])
+def test_training_and_test_speakers_differ(seed, channels, speakers):
+    samples = crossed_samples()
+    train, test = split_by_speaker(samples, seed, channels_per_speaker=channels, speakers=speakers)
+    assert not set(train.speakers) & set(test.speakers)
+    assert len(set(train.speakers)) == (speakers or 13)
+    assert len(set(test.speakers)) == 7
+    for name in set(train.speakers):
+        assert len(set(train.channels[train.speakers == name, 0])) == (channels or 4)
+    for name in set(test.speakers):
+        assert_array_equal(np.unique(test.channels[test.speakers == name, 0], return_counts=True)[1], [2, 2, 2, 2])
+    for part in (train, test):
+        assert_array_equal(samples.ids[part.X[:, 0].astype(int)], part.ids)
+        assert_array_equal(samples.speakers[part.X[:, 0].astype(int)], part.speakers)
+    whole, same = split_by_speaker(samples, seed, channels_per_speaker=channels)
+    assert_array_equal(test.ids, same.ids)
+    assert_array_equal(train.ids, whole.ids[np.isin(whole.speakers, train.speakers)])
+    fewer, cut = split_by_speaker(samples, seed, train_share=0.25, test_per_cell=1)
+    assert len(set(fewer.speakers)) == 5
+    assert len(cut.ids) == 15 * 4
+
+
+def test_systems_score_what_they_say(monkeypatch):
+    from jointplda.evaluation import systems
+
+    monkeypatch.setattr(systems, "_AT_ONCE", 5)
+    train, test = small_samples([f"t{i}" for i in range(12)]), small_samples(["x", "y", "z"], 1)
+    pairs = np.random.default_rng(0).permutation(all_pairs(12))[:, ::-1]
+    training = TrainingSet(train.X, train.speakers, train.channels, ["language"])
+    testing = TestSet(test.X, test.X, pairs, test.channels, test.channels)
+    recipe = Recipe(pca=4, speaker_rank=2, channel_rank=1, max_iter=10, same_channel=0.1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = {one.name: one for one in run_systems(training, testing, recipe)}
+
+    def cosine(X, mean):
+        unit = (X - mean) / np.linalg.norm(X - mean, axis=1, keepdims=True)
+        return (unit[pairs[:, 0]] * unit[pairs[:, 1]]).sum(axis=1)
+
+    assert_allclose(found["cosine"].scores, cosine(test.X, train.X.mean(axis=0)), atol=1e-12)
+    bare = ChannelMeans(train.X, train.channels)
+    mean = bare.remove(train.X, train.channels).mean(axis=0)
+    expected = cosine(bare.remove(test.X, test.channels), mean)
+    assert_allclose(found["cosine, channel means removed"].scores, expected, atol=1e-12)
+    joint = found["Joint PLDA"]
+    assert_allclose(joint.scores, joint.model.score_trials(test.X, test.X, pairs, same_channel=0.1), atol=1e-9)
+    assert [name for name, one in found.items() if not one.is_llr] == ["cosine", "cosine, channel means removed"]
+
+
+def test_repeated_rows_are_in_the_key():
+    pairs = [("a", "b"), ("c", "d"), ("a", "b")]
+    found = join.with_key(ScoreTable(trials_from(pairs), np.array([1.0, 2.0, 1.0])), trials_from(pairs, [1, 0, 1]))
+    assert found.values.tolist() == [1.0, 2.0]

@@ -1,0 +1,227 @@
+"""Priors with targets of any shape, shares of the channel, starts from the speaker, and conditions left out."""
+
+import numpy as np
+import pytest
+from scipy.optimize import approx_fprime
+
+from jointplda import PLDA, DataWarning, JointPLDA
+from jointplda.errors import InputError
+from jointplda.model.channel_shrinkage import with_channel_shares
+from jointplda.model.em import run_em
+from jointplda.model.estep import e_step
+from jointplda.model.fit import Problem, fit
+from jointplda.model.layout import lay_out
+from jointplda.model.mstep import NoiseModel, Prior, m_step
+from jointplda.model.parameters import Parameters
+from jointplda.model.start import moment_covariances, start_at_random, start_from_moments, start_with_speaker
+from oracles.dense import DenseModel
+from worlds.designs import channels_of, draw, draw_parameters, relative, statistics_of, world
+
+D, R = 3, 2
+
+
+def spread(rng, d=D):
+    """A covariance far from a multiple of the identity."""
+    A = rng.normal(size=(d, d))
+    return A @ A.T + np.diag(np.linspace(0.1, 3.0, d))
+
+
+def small_world(seed=3):
+    X, s, c, _ = world(np.random.default_rng(seed), D, (2, R), 8, 4, 50)
+    columns = [list(s), list(c)]
+    return X, columns, statistics_of(X, columns)
+
+
+def objective(theta, X, columns, prior):
+    """Penalised log-likelihood of m = mean + V y + U x + e from a flat vector, by the dense oracle."""
+    mean, V, U, lower = np.split(theta, np.cumsum([D, D * D, D * R]))
+    A = np.zeros((D, D))
+    A[np.tril_indices(D)] = lower
+    V, U, C = V.reshape(D, D), U.reshape(D, R), A @ A.T
+    value = DenseModel(mean, (V, U), C, columns).log_likelihood(X)
+    for nu, Psi, B in [
+        (prior.noise_strength, prior.noise_scale, C),
+        (prior.speaker_strength, prior.speaker_scale, V @ V.T),
+    ]:
+        value -= 0.5 * nu * (np.log(np.linalg.det(B)) + np.trace(np.linalg.inv(B) @ Psi))
+    return value
+
+
+@pytest.mark.parametrize(("nu_noise", "nu_speaker"), [(20.0, 6.0), (0.0, 6.0), (50.0, 0.5)])
+def test_matrix_targets_end_where_the_penalised_likelihood_is_flat(nu_noise, nu_speaker):
+    rng = np.random.default_rng(1)
+    X, columns, statistics = small_world()
+    prior = Prior(nu_noise, spread(rng), nu_speaker, spread(rng))
+    noise = NoiseModel(False, np.full(D, 1e-9))
+    start = start_from_moments(statistics, moment_covariances(statistics), (D, R), noise, prior)
+    found = run_em(lay_out(statistics, (D, R)), start, prior=prior, noise=noise, max_iter=20000, tol=1e-15)
+    trace = np.array([found.start, *found.log_likelihoods])
+    assert np.all(np.diff(trace) >= -1e-12 * np.abs(trace[1:]))
+    p = found.parameters
+    lower = np.linalg.cholesky(p.noise)[np.tril_indices(D)]
+    theta = np.concatenate([p.mean, p.loadings[0].ravel(), p.loadings[1].ravel(), lower])
+    assert found.last * len(X) == pytest.approx(objective(theta, X, columns, prior), rel=1e-10)
+    away = np.abs(approx_fprime(1.3 * theta, objective, 1e-6, X, columns, prior)).max()
+    assert np.abs(approx_fprime(theta, objective, 1e-6, X, columns, prior)).max() < 1e-4 * away
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("diagonal", [False, True])
+def test_likelihood_never_falls_with_matrix_targets(seed, diagonal):
+    rng = np.random.default_rng([seed, 5])
+    _, _, statistics = small_world(seed)
+    prior = Prior(30.0, np.diag(rng.uniform(0.1, 5.0, D)) if diagonal else spread(rng), 4.0, spread(rng))
+    noise = NoiseModel(diagonal, np.full(D, 1e-6))
+    start = start_at_random(statistics, (D, R), noise, rng)
+    found = run_em(lay_out(statistics, (D, R)), start, prior=prior, noise=noise, max_iter=80, tol=-np.inf)
+    trace = np.array([found.start, *found.log_likelihoods])
+    assert np.all(np.diff(trace) >= -1e-10 * np.abs(trace[1:]))
+    assert trace[-1] > trace[0]
+
+
+@pytest.mark.parametrize("speaker_strength", [0.0, 5.0])
+def test_the_identity_as_a_matrix_is_the_number(speaker_strength):
+    _, _, statistics = small_world()
+    parameters = draw_parameters(np.random.default_rng(2), D, (D, R))
+    number = Prior(12.0, 0.7, speaker_strength, 2.5)
+    matrix = Prior(12.0, 0.7 * np.eye(D), speaker_strength, 2.5 * np.eye(D))
+    assert matrix.penalty(parameters) == pytest.approx(number.penalty(parameters), rel=1e-13)
+    noise, crossing = NoiseModel(False, np.full(D, 1e-9)), lay_out(statistics, (D, R))
+    moments, _ = e_step(crossing, parameters)
+    steps = [m_step(moments, parameters, crossing.scatter, crossing.shift, prior, noise) for prior in (number, matrix)]
+    covariances = moment_covariances(statistics)
+    starts = [start_from_moments(statistics, covariances, (D, R), noise, prior) for prior in (number, matrix)]
+    for one, other in (steps, starts):
+        for a, b in zip((one.mean, one.noise, *one.loadings), (other.mean, other.noise, *other.loadings)):
+            assert relative(a, b) < 1e-12
+
+
+def test_strong_priors_end_at_their_targets():
+    rng = np.random.default_rng(4)
+    _, _, statistics = small_world()
+    prior = Prior(1e9, spread(rng), 1e9, spread(rng))
+    noise = NoiseModel(False, np.full(D, 1e-9))
+    start = start_at_random(statistics, (D, R), noise, rng)
+    p = run_em(lay_out(statistics, (D, R)), start, prior=prior, noise=noise, max_iter=50, tol=0.0).parameters
+    assert relative(p.noise, prior.noise_scale) < 1e-6
+    assert relative(p.loadings[0] @ p.loadings[0].T, prior.speaker_scale) < 1e-6
+
+
+@pytest.mark.parametrize("shares", [(0.3, 0.8), (1.0, 0.0), (1.0, 1.0), (0.0, 0.5)])
+def test_shares_move_covariance_from_the_channel_to_the_speaker(shares):
+    X, columns, p = draw("two conditions", seed=1)
+    moved = with_channel_shares(p, shares)
+    assert relative(moved.total_covariance, p.total_covariance) < 1e-14
+    V, *channels = p.loadings
+    same = [np.equal.outer(np.array(column), np.array(column)) for column in columns]
+    given = sum((1 - rho) * U @ U.T for rho, U in zip(shares, channels))
+    expected = np.kron(same[0], V @ V.T + given) + np.kron(np.eye(len(X)), p.noise)
+    for rho, U, shared in zip(shares, channels, same[1:]):
+        expected += np.kron(shared, rho * U @ U.T)
+    found = DenseModel(moved.mean, moved.loadings, moved.noise, columns).covariance
+    assert relative(found, expected) < 1e-13
+    assert np.array_equal(moved.mean, p.mean)
+    assert np.array_equal(moved.noise, p.noise)
+
+
+@pytest.fixture(scope="module")
+def data():
+    X, s, c, _ = world(np.random.default_rng(8), 6, (3, 2), 25, 5, 200)
+    return X, s, c
+
+
+def test_a_share_divides_what_em_finds(data):
+    X, s, c = data
+    whole = JointPLDA(3, 2, tol=1e-3).fit(X, s, channels=c)
+    part = JointPLDA(3, 2, tol=1e-3, channel_share=0.4).fit(X, s, channels=c)
+    UU = whole.U_ @ whole.U_.T
+    assert relative(part.U_ @ part.U_.T, 0.4 * UU) < 1e-10
+    assert relative(part.V_ @ part.V_.T, whole.V_ @ whole.V_.T + 0.6 * UU) < 1e-10
+    assert np.array_equal(part.D_, whole.D_)
+    assert part.V_.shape == (6, 5)
+    assert np.array_equal(part.log_likelihoods_, whole.log_likelihoods_)
+    gram = part.V_.T @ part.V_
+    assert gram == pytest.approx(np.diag(np.diagonal(gram)), abs=1e-9)
+
+
+@pytest.mark.parametrize("settings", [{"channel_share": 0.0}, {"channel_rank": 0}, {"channel_share": [0.0]}])
+@pytest.mark.parametrize("priors", [{}, {"noise_prior": 0.5, "speaker_prior": 1.0}])
+def test_a_channel_without_share_or_rank_is_left_out_as_in_plda(data, settings, priors):
+    X, s, c = data
+    joint = JointPLDA(tol=1e-4, **settings, **priors).fit(X, s, channels=c)
+    plain = PLDA(tol=1e-4, **priors).fit(X, s)
+    assert joint.channel_ranks_ == (0,)
+    assert joint.U_.shape == (6, 0)
+    for name in ("mean_", "V_", "D_", "log_likelihoods_"):
+        assert np.array_equal(getattr(joint, name), getattr(plain, name))
+    assert np.array_equal(joint.score_matrix(X, X), plain.score_matrix(X, X))
+    assert joint.log_likelihood(X, s, channels=c) == plain.log_likelihood(X, s)
+    assert np.array_equal(joint.predict(X, channels=c), plain.predict(X))
+
+
+def test_one_of_two_conditions_left_out():
+    X, columns, _ = draw("two conditions", seed=2)
+    channels = channels_of(columns)
+    alone = JointPLDA(2, 1, tol=1e-4).fit(X, columns[0], channels=channels[:, 1])
+    for settings in ({"channel_rank": [0, 1]}, {"channel_rank": [2, 1], "channel_share": [0.0, 1.0]}):
+        model = JointPLDA(2, tol=1e-4, **settings).fit(X, columns[0], channels=channels)
+        assert model.channel_ranks_ == (0, 1)
+        for name in ("mean_", "V_", "U_", "D_"):
+            assert relative(getattr(model, name), getattr(alone, name)) < 1e-12
+        found = model.log_likelihood(X, columns[0], channels=channels)
+        assert found == pytest.approx(alone.log_likelihood(X, columns[0], channels=channels[:, 1]), rel=1e-12)
+
+
+@pytest.mark.parametrize("share", [1.5, -0.1, "half", [0.5, 0.5], np.nan, True])
+def test_shares_out_of_range(data, share):
+    X, s, c = data
+    with pytest.raises(InputError, match="channel_share"):
+        JointPLDA(2, 2, channel_share=share).fit(X, s, channels=c)
+
+
+def test_a_rank_given_as_zero_is_not_warned_of(data, recwarn):
+    X, s, c = data
+    JointPLDA(3, 0, tol=1e-3).fit(X, s, channels=c)
+    assert not [one for one in recwarn if issubclass(one.category, DataWarning)]
+
+
+def test_a_start_from_the_speaker_is_that_of_the_model_without_channels(data):
+    X, s, c = data
+    statistics, noise, prior = statistics_of(X, [s, c]), NoiseModel(False, np.full(6, 1e-9)), Prior(50.0, 0.8, 9.0, 2.0)
+    start = start_from_moments(statistics, moment_covariances(statistics), (6, 2), noise, prior)
+    found = start_with_speaker(statistics, start, noise, prior)
+    plain = statistics_of(X, [s])
+    alone = start_from_moments(plain, moment_covariances(plain), (6,), noise, prior)
+    assert relative(found.loadings[0] @ found.loadings[0].T, alone.loadings[0] @ alone.loadings[0].T) < 1e-12
+    assert relative(found.loadings[1], 0.1 * start.loadings[1]) < 1e-14
+    assert np.array_equal(found.noise, start.noise)
+
+
+@pytest.mark.parametrize("channels_per_speaker", [None, 2])
+def test_starts_from_the_speaker_and_from_moments_end_at_the_same_optimum(channels_per_speaker):
+    X, s, c, _ = world(np.random.default_rng(9), 4, (2, 2), 30, 5, 240, channels_per_speaker)
+    settings = {"noise_prior": 0.3, "speaker_prior": 0.5, "tol": 1e-13, "max_iter": 20000}
+    ends = [JointPLDA(None, 2, init=init, **settings).fit(X, s, channels=c) for init in ("moments", "speaker")]
+    assert ends[0].log_likelihoods_[0] != ends[1].log_likelihoods_[0]
+    assert ends[1].log_likelihoods_[-1] == pytest.approx(ends[0].log_likelihoods_[-1], rel=1e-9)
+    assert relative(ends[1].V_ @ ends[1].V_.T, ends[0].V_ @ ends[0].V_.T) < 1e-4
+    assert relative(ends[1].U_ @ ends[1].U_.T, ends[0].U_ @ ends[0].U_.T) < 1e-4
+    assert relative(ends[1].D_, ends[0].D_) < 1e-4
+
+
+def test_fits_that_share_a_problem_do_not_touch_each_other(data):
+    X, s, c = data
+    problem = Problem.of(statistics_of(X, [s, c]), (6, 2))
+    fits = []
+    for strength in (0.1, 3.0, 0.1):
+        model = JointPLDA(noise_prior=strength, speaker_prior=strength, tol=1e-3)
+        fits.append(fit(problem, model._settings(False), np.random.default_rng(0)).fit)
+    assert np.array_equal(fits[0].parameters.noise, fits[2].parameters.noise)
+    assert not np.array_equal(fits[0].parameters.noise, fits[1].parameters.noise)
+    model = JointPLDA(None, 2, noise_prior=0.1, speaker_prior=0.1, tol=1e-3).fit(X, s, channels=c)
+    assert model.log_likelihoods_[-1] == fits[0].log_likelihoods[-1]
+    warm = fit(problem, model._settings(False), np.random.default_rng(0), fits[0].parameters).fit
+    assert warm.start == pytest.approx(fits[0].last, rel=1e-12)
+    assert warm.last >= warm.start
+    far = Parameters(fits[0].parameters.mean + 1e6, fits[0].parameters.loadings, fits[0].parameters.noise)
+    assert fit(problem, model._settings(False), np.random.default_rng(0), far).fit.start > warm.start - 0.1

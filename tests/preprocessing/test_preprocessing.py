@@ -1,0 +1,86 @@
+"""Transformers against scikit-learn's own and plain formulas."""
+
+import numpy as np
+import pytest
+from sklearn.decomposition import PCA as SklearnPCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+
+from jointplda import DataWarning, InputError
+from jointplda.preprocessing import LDA, PCA, Center, LengthNorm
+from worlds.designs import relative, world
+
+
+@pytest.fixture(scope="module")
+def data():
+    X, s, _, _ = world(np.random.default_rng(0), 6, (2, 2), 20, 5, 200)
+    return X, s
+
+
+def test_center(data):
+    X, _ = data
+    assert np.abs(Center().fit_transform(X).mean(axis=0)).max() < 1e-12
+    assert Center().fit(X).transform(X[:3] + 1) == pytest.approx(X[:3] + 1 - X.mean(axis=0))
+
+
+@pytest.mark.parametrize("whiten", [False, True])
+@pytest.mark.parametrize("n", [2, 6, None])
+def test_pca(data, whiten, n):
+    X, _ = data
+    ours, theirs = PCA(n, whiten=whiten).fit(X), SklearnPCA(n, whiten=whiten).fit(X)
+    assert np.abs(ours.transform(X)) == pytest.approx(np.abs(theirs.transform(X)), rel=1e-6, abs=1e-9)
+    assert len(ours.get_feature_names_out()) == (n or 6)
+
+
+@pytest.mark.parametrize("shrinkage", [None, "auto", 0.3])
+def test_lda(data, shrinkage):
+    X, s = data
+    theirs = LinearDiscriminantAnalysis(
+        solver="eigen" if shrinkage else "svd", shrinkage=shrinkage, n_components=3
+    ).fit(X, s)
+    ours = LDA(3, shrinkage=shrinkage).fit(X, [("speaker", int(v)) for v in s])
+    a, b = ours.transform(X), theirs.transform(X)
+    assert relative(np.abs(a - a.mean(axis=0)), np.abs(b - b.mean(axis=0))) < 1e-9
+
+
+def test_length_norm():
+    X = np.array([[3.0, 4.0], [0.0, 0.0], [-1e-3, 0.0]])
+    assert LengthNorm().fit_transform(X) == pytest.approx(np.array([[0.6, 0.8], [0.0, 0.0], [-1.0, 0.0]]))
+    lengths = np.linalg.norm(LengthNorm("dimension").fit_transform(X), axis=1)
+    assert lengths == pytest.approx(np.sqrt(2) * np.array([1, 0, 1]))
+
+
+@pytest.mark.parametrize(
+    "step, labels, message",
+    [
+        (PCA(7), None, "n_components must be a whole number from 1 to 6, got 7"),
+        (PCA(2.5), None, "n_components must be a whole number from 1 to 6"),
+        (LDA(7), "s", "n_components must be a whole number from 1 to 6, got 7"),
+        (LDA(), None, "requires y to be passed"),
+        (LDA(), [1, 2], "expected 200 speaker labels"),
+        (LDA(), [0] * 200, r"2 or more speakers with several samples each, got 1"),
+        (LDA(), list(range(200)), "2 or more speakers with several samples each, got 200"),
+        (LengthNorm("long"), None, 'scale must be "unit" or "dimension"'),
+    ],
+)
+def test_bad_settings(data, step, labels, message):
+    X, s = data
+    with pytest.raises(InputError, match=message):
+        step.fit(X, s if isinstance(labels, str) else labels)
+
+
+def test_length_norm_of_extreme_numbers():
+    X = np.array([[3.0, 4.0]])
+    for scale in (1e300, 1e-300):
+        assert LengthNorm().fit_transform(X * scale) == pytest.approx(np.array([[0.6, 0.8]]))
+
+
+def test_lda_without_anything_to_find(data):
+    X, s = data
+    with pytest.raises(InputError, match="do not differ in any direction"):
+        LDA(3).fit(np.ones_like(X), s)
+    with pytest.raises(InputError, match="raise shrinkage"):
+        LDA(3, shrinkage=0.0).fit(np.column_stack([X, X]), s)
+    flat = np.zeros_like(X)
+    flat[:, :2] = X[:, :2]
+    with pytest.warns(DataWarning, match="only 2 directions"):
+        assert LDA(4).fit(flat, s).transform(flat).shape[1] == 2

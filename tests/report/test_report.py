@@ -1,0 +1,273 @@
+"""Reports: well-formed, safe, self-contained, and sensible where there is little to show."""
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from jointplda.errors import FileError
+from jointplda.report import scales, svg
+from jointplda.report.content import Channels, Curve, Page, Training, Value
+from jointplda.report.glossary import GLOSSARY
+from jointplda.report.page import render, write_page
+from jointplda.report.plots import det_plot
+from jointplda.report.tables import metrics_of, shown
+from jointplda.report.training_plots import channels_plot, trace_plot
+from worlds.report_pages import EDGES, bare, example, system, training
+
+VOID = {"meta", "link", "input", "br"}
+NASTY = """<b>"&'</script><script>alert(1)</script> \x00\ud800 é"""
+NAN, INF = float("nan"), float("inf")
+
+
+class Checker(HTMLParser):
+    """Every tag closes in order; ids are unique; headings never skip a level."""
+
+    def __init__(self):
+        super().__init__(convert_charrefs=True)
+        self.open, self.ids, self.levels, self.words, self.tags = [], [], [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self.ids += [value for name, value in attrs if name == "id"]
+        if re.fullmatch("h[1-6]", tag):
+            self.levels.append(int(tag[1]))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag, f"</{tag}> closes another"
+
+    def handle_data(self, data):
+        if not {"script", "style"} & set(self.open):
+            self.words.append(data)
+
+
+def pictures(text):
+    """Each outermost SVG of the page, parsed as XML."""
+    found, depth, start = [], 0, 0
+    for tag in re.finditer(r"<svg\b|</svg>", text.partition("<body>")[2]):
+        start = tag.start() if depth == 0 else start
+        depth += 1 if tag[0] == "<svg" else -1
+        if depth == 0:
+            found.append(ElementTree.fromstring(text.partition("<body>")[2][start : tag.end()]))
+    return found
+
+
+def check(page):
+    """Render, and check all that holds for every page."""
+    text = render(page)
+    checker = Checker()
+    checker.feed(text)
+    checker.close()
+    assert checker.open == []
+    assert len(checker.ids) == len(set(checker.ids))
+    assert checker.levels[0] == 1
+    assert all(b - a <= 1 for a, b in zip(checker.levels, checker.levels[1:]))
+    assert "nan" not in re.sub(r"<style>.*?</style>|<script>.*?</script>", "", text, flags=re.DOTALL).lower()
+    links = re.findall(r"https?://[^\s\"'<]+", text)
+    assert set(links) <= {"http://www.w3.org/2000/svg"}
+    for picture in pictures(text):
+        if picture.get("class").startswith("plot"):
+            names = [child.tag.rpartition("}")[2] for child in picture]
+            assert names[:2] == ["title", "desc"]
+            assert picture.get("role") == "img"
+            assert all(child.text for child in list(picture)[:2])
+        else:
+            assert picture.get("aria-hidden") == "true"
+    text.encode("utf-8")
+    return text, checker
+
+
+@pytest.fixture(scope="module")
+def six():
+    return example(6)
+
+
+def test_a_whole_page(six):
+    text, checker = check(six)
+    words = " ".join(checker.words)
+    for expected in (six.title, six.summary, "What the numbers mean", "PLDA, calibrated", "language = zh", "train.npz"):
+        assert expected in words
+    assert len(text.encode()) < 250_000
+    assert len(pictures(text)) > 40
+    footer = text.partition("<footer>")[2].partition("</footer>")[0]
+    assert re.fullmatch(r"jointplda [\w.+]+", footer)
+
+
+def test_the_same_page_twice(six):
+    assert render(six) == render(six)
+
+
+def test_every_plot_is_small(six):
+    sizes = [len(ElementTree.tostring(p)) for p in pictures(render(six))]
+    assert max(sizes) < 22_000
+    assert sorted(sizes)[len(sizes) // 2] < 8_000
+
+
+@pytest.mark.parametrize("count", [1, 2, 8])
+def test_few_and_many_systems(count):
+    text, checker = check(example(count))
+    checked = [attrs for tag, attrs in checker.tags if tag == "input" and "checked" in attrs]
+    assert [attrs["id"] for attrs in checked] == ([f"tab{count - 1}"] if count > 1 else [])
+    assert len(re.findall('class="panel ', text)) == count
+
+
+def test_names_are_escaped():
+    page = Page(NASTY, NASTY, [nasty()] * 2, facts=[(NASTY, NASTY)], channel=NASTY, interval=NASTY, notes=[NASTY])
+    text, checker = check(page)
+    assert "<b>" not in text
+    assert [tag for tag, _ in checker.tags].count("script") == 1
+    assert not any(name.startswith("on") for _, attrs in checker.tags for name in attrs)
+    assert any("<b>\"&'</script>" in word for word in checker.words)
+
+
+def nasty():
+    made = system("x", 2.0, 1.0)
+    channels = Channels(NASTY, [NASTY, "b"], np.eye(2), np.array([3, 4]), (0.5, 0.5))
+    learnt = replace(training(0), objective_name=NASTY, singular_values={NASTY: np.ones(3)}, channels=[channels])
+    metrics = {**made.metrics, NASTY: {NASTY: Value(1.0)}}
+    counts = {**made.counts, NASTY: (1, 2)}
+    cells = {**made.cells, NASTY: made.cells["same target"]}
+    return replace(
+        made, name=NASTY, description=NASTY, metrics=metrics, counts=counts, cells=cells,
+        det={**made.det, NASTY: made.det["pooled"]}, tippett={NASTY: made.tippett["target"]}, training=learnt,
+    )  # fmt: skip
+
+
+def test_scores_that_are_no_ratios_say_so(six):
+    text = render(six)
+    row = re.search(r"<tr><th scope=\"row\"><i[^>]*></i>Cosine</th>(.*?)</tr>", text)[1]
+    assert row.count('<td title="its scores are not log-likelihood ratios">–</td>') == 6
+    assert "they have no diagonal to lie on" in text
+
+
+def test_the_lowest_of_each_column_is_marked(six):
+    text = render(six)
+    table = text.partition("All trials, pooled")[2].partition("<table")[2].partition("</table>")[0]
+    for row in re.findall(r"<tr><th scope=\"row\">.*?</tr>", table):
+        assert ('class="best"' in row) == ("</i>Joint PLDA</th>" in row)
+    assert 'class="best"' not in render(example(1))
+
+
+def test_metrics_keep_one_order_whoever_lacks_some(six):
+    costs = [f"{kind}({p})" for kind in ("minDCF", "actDCF") for p in ("0.05", "0.01", "0.005", "0.001")]
+    assert metrics_of(six.systems, "pooled") == ["EER", "Cllr", "minCllr", "calibration loss", *costs]
+
+
+@pytest.mark.parametrize(
+    "metric, value, text",
+    [("EER", 0.0123, "1.23"), ("Cllr", INF, "∞"), ("Cllr", NAN, "–"), ("Cllr", -0.0001, "0.000"), ("Cllr", 1e7, "1e7")],
+)
+def test_values_as_written(metric, value, text):
+    assert shown(metric, value) == text
+
+
+@pytest.mark.parametrize("page", EDGES.values(), ids=EDGES.keys())
+def test_little_to_show(page):
+    text, _ = check(page)
+    if not page.systems or not any(s.metrics.get("pooled") for s in page.systems):
+        assert 'class="none"' in text
+
+
+def test_enormous_and_tiny_numbers():
+    made = system("PLDA", 3.0, 1.0, scale=1e9)
+    tiny = system("tiny", 3.0, 1.0, scale=1e-12)
+    check(Page("Far", "", [made, tiny]))
+
+
+def test_training_of_odd_shapes():
+    one = Channels("room", ["only"], np.zeros((1, 2)), np.array([0]), (NAN, NAN))
+    assert ">only</text>" in channels_plot(one).body
+    none = Channels("room", [], np.zeros((0, 2)), np.array([], dtype=np.int64), (0.0, 0.0))
+    assert "No channels of room" in channels_plot(none).body
+    assert "fewer than two iterations" in trace_plot(Training(np.array([-1.0]), "x", True, {})).body
+    falling = Training(np.array([-1.0, -3.0, -2.0, -2.5]), "log-likelihood", False, {})
+    assert "stopped before it converged" in trace_plot(falling).note
+    ElementTree.fromstring(trace_plot(falling).body)
+
+
+def test_names_of_channels_do_not_overlap():
+    learnt = training(3, names=[f"channel {i}" for i in range(70)])
+    drawn = channels_plot(learnt.channels[0])
+    assert "left out for want of room" in drawn.note
+    boxes = []
+    for x, y, anchor, name in re.findall(
+        r'<text x="([\d.-]+)" y="([\d.-]+)" class="spot"(?: text-anchor="(\w+)")?>(.*?)</text>', drawn.body
+    ):
+        wide = svg.LETTER * len(name)
+        left = float(x) - {"": 0.0, "end": wide, "middle": wide / 2}[anchor]
+        boxes.append((left, float(y), left + wide))
+    assert len(boxes) > 10
+    for i, a in enumerate(boxes):
+        assert not any(a[0] < b[2] - 1 and b[0] < a[2] - 1 and abs(a[1] - b[1]) < 13 for b in boxes[:i])
+
+
+def test_thinned_curves_stay_within_tolerance():
+    rng = np.random.default_rng(0)
+    points = np.column_stack([np.linspace(0, 400, 5000), 150 + 100 * np.sin(np.linspace(0, 9, 5000))])
+    points[:, 1] += rng.normal(scale=0.02, size=5000)
+    kept = svg.thin(points)
+    assert len(kept) < 120
+    assert np.abs(np.interp(points[:, 0], kept[:, 0], kept[:, 1]) - points[:, 1]).max() < 0.6
+    assert np.array_equal(svg.thin(points[:2]), points[:2])
+
+
+def test_paths_end_where_the_points_end():
+    points = np.random.default_rng(1).normal(scale=300, size=(200, 2))
+    points[50:60, 0] = points[50, 0]
+    points[100:110, 1] = points[100, 1]
+    x = y = 0.0
+    for command, numbers in re.findall(r"([Mlhv])([^Mlhv]*)", svg.path(points)):
+        values = [float(v) for v in re.findall(r"-?(?:\d+\.?\d*|\.\d+)", numbers)]
+        x, y = {
+            "M": lambda v: (v[0], v[1]),
+            "l": lambda v, x=x, y=y: (x + v[0], y + v[1]),
+            "h": lambda v, x=x, y=y: (x + v[0], y),
+            "v": lambda v, x=x, y=y: (x, y + v[0]),
+        }[command](values)
+    assert np.allclose([x, y], points[-1], atol=0.051)
+
+
+@pytest.mark.parametrize(
+    "low, high", [(0, 1), (-3.2, 17.9), (5, 5), (NAN, 1), (-1e12, 1e12), (1e-9, 2e-9), (0, 0), (1e300, -1e300)]
+)
+def test_linear_ticks_are_inside_and_distinct(low, high):
+    scale = scales.linear(low, high)
+    values, texts = zip(*scale.ticks)
+    assert 2 <= len(values) <= 13
+    assert len(set(texts)) == len(texts)
+    assert np.all((scale(values) > -1e-6) & (scale(values) < 1 + 1e-6))
+
+
+def test_probit_scale():
+    scale = scales.probit(0.001, 0.6)
+    assert [text for _, text in scale.ticks][:4] == ["0.1", "0.5", "2", "5"]
+    assert scale(0.001) == 0
+    assert scale(0.6) == 1
+    assert scale(0.0) == 0
+    assert np.isnan(scale(NAN))
+
+
+def test_a_det_plot_says_who_made_no_errors():
+    perfect = bare("Oracle", det={"pooled": Curve(np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0]))})
+    assert "Without errors in the range shown: Oracle." in det_plot([perfect]).note
+
+
+def test_writing(tmp_path, six):
+    write_page(six, tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_bytes() == render(six).encode()
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+    with pytest.raises(FileError, match="does not exist"):
+        write_page(six, tmp_path / "nowhere" / "report.html")
+
+
+def test_every_metric_is_explained(six):
+    terms = {term.lower() for term, _ in GLOSSARY}
+    assert {metric.partition("(")[0].lower() for metric in metrics_of(six.systems, "pooled")} <= terms

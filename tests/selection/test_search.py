@@ -1,0 +1,135 @@
+"""The search for settings: its rules of choice, and its results against the public model."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from jointplda import JointPLDA
+from jointplda.selection.candidates import LADDER, Candidate, CandidateResult
+from jointplda.selection.fold_trials import all_pairs, cell_weights
+from jointplda.selection.folds import make_folds
+from jointplda.selection.search import CONFOUNDED, FIRST, Design, Search, design_of
+from oracles import metric_definitions
+from worlds.automatic import ALONE, NO_EFFECT, small_world
+
+
+def searching(X, s, c, kind=Search, callback=None):
+    rng, model = np.random.default_rng(0), JointPLDA(max_iter=25, tol=1e-3)
+    folds = make_folds(X, s, c, 4, rng)
+    return kind(folds, design_of(folds.statistics, rng), model._settings(model._diagonal()), rng, callback)
+
+
+class Told(Search):
+    """A search whose results are told beforehand, one number per fold."""
+
+    def attempt(self, candidate):
+        if candidate not in self.tried:
+            self.tried[candidate] = CandidateResult(candidate, tuple(self.table(candidate)), (1.0,) * 4, 0.0)
+        return self.tried[candidate]
+
+
+@pytest.mark.parametrize(
+    ("best", "tried"), [(1.0, FIRST), (0.01, LADDER[1:8]), (30.0, LADDER[5:]), (0.001, LADDER[:8])]
+)
+def test_the_ladder_is_climbed_to_the_best_strength(best, tried):
+    search = searching(*small_world(), Told)
+    search.table = lambda one: np.full(4, abs(np.log(one.noise_prior / best)) + abs(np.log(one.speaker_prior / best)))
+    found = search.run()
+    assert found.chosen
+    assert (found.candidate.noise_prior, found.candidate.speaker_prior) == (best, best)
+    assert {one.noise_prior for one in search.tried if one.noise_prior == one.speaker_prior} == set(tried)
+    assert [one for one in search.tried.values() if one.chosen] == [found]
+    assert found.candidate.channel_ranks == (3,)
+    assert {one.channel_ranks for one in search.tried} == {(3,), (1,), (0,)}
+
+
+@pytest.mark.parametrize(("gains", "taken"), [([3, 1, 2, 2], True), ([9, -4, 1, -3], False), ([0, 0, 0, 0], False)])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"channel_ranks": (0,), "channel_priors": (0.0,)},
+        {"channel_ranks": (1,)},
+        {"channel_priors": (0.3,)},
+        {"channel_priors": (3.0,)},
+        {"noise_prior": 3.0},
+        {"speaker_prior": 0.3},
+    ],
+)
+def test_fewer_columns_or_another_prior_are_taken_only_if_clearly_better(gains, taken, change):
+    search = searching(*small_world(), Told)
+    plain = Candidate(1.0, 1.0, (3,), (1.0,), (1.0,))
+    changed = replace(plain, **change)
+    far = [0.5, 0.4, 0.6, 0.5]
+    search.table = lambda one: {plain: far, changed: np.subtract(far, np.array(gains) / 100)}.get(one, np.ones(4))
+    assert search.run().candidate == (changed if taken else plain)
+
+
+@pytest.mark.parametrize(("losses", "strength"), [([0, 1, 3, 9], 3.0), ([0, 9, 1, 9], 10.0), ([0, 9, 9, 9], 1.0)])
+def test_without_crossed_speakers_the_strongest_within_one_standard_error_is_taken(losses, strength):
+    search = searching(*small_world(channels_per_speaker=1), Told)
+    search.design = Design((0,), (ALONE,))
+    noise = {1.0: [0, 0, 0, 0], 3.0: [4, -4, 1, -1], 10.0: [7, -7, 1, -1], 30.0: [1, -1, 0, 0]}
+    cost = dict(zip(CONFOUNDED, losses))
+    search.table = lambda one: 0.5 + (cost[one.noise_prior] + np.array(noise[one.noise_prior])) / 100
+    found = search.run()
+    assert found.candidate == Candidate(strength, strength, (3,), (ALONE.share,), (1.0,))
+    assert [one.noise_prior for one in search.tried] == list(CONFOUNDED)
+
+
+def test_channels_without_effect_have_no_columns():
+    search = searching(*small_world(channels_per_speaker=1), Told)
+    search.design = Design((0,), (NO_EFFECT,))
+    search.table = lambda one: np.full(4, 0.5)
+    assert search.run().candidate == Candidate(30.0, 30.0, (0,), (0.0,), (0.0,))
+
+
+def test_an_interrupt_ends_the_search_with_the_best_so_far():
+    seen = []
+
+    def stop(tried, number):
+        seen.append(tried)
+        assert number == len(seen)
+        if number == 2:
+            raise KeyboardInterrupt
+
+    search = searching(*small_world(), callback=stop)
+    best = search.run()
+    assert search.interrupted
+    assert best.criterion == min(one.criterion for one in seen)
+    assert len(search.tried) == len(seen) == 2
+    search = searching(*small_world(), Told)
+    search.table = lambda one: (_ for _ in ()).throw(KeyboardInterrupt)
+    with pytest.raises(KeyboardInterrupt):
+        search.run()
+
+
+@pytest.mark.parametrize("channels_per_speaker", [None, 1])
+@pytest.mark.parametrize(("rank", "share", "prior"), [(2, 1.0, 1.0), (2, 0.6, 0.3), (2, 0.6, 0.0), (0, 1.0, 0.0)])
+def test_criteria_are_those_of_the_public_model(channels_per_speaker, rank, share, prior):
+    X, s, c = small_world(channels_per_speaker=channels_per_speaker)
+    c = np.where((s < 5) & (np.arange(len(s)) % 2 == 0), (c + 1) % 4, c)  # too few in two channels, but some
+    search = searching(X, s, c)
+    candidate = Candidate(0.3, 1.0, (rank,), (share,), (prior,))
+    found = search.attempt(candidate)
+    every, moved_there = [], 0
+    for i, fold in enumerate(search.folds.folds):
+        model = JointPLDA(max_iter=25, tol=1e-3, **candidate.settings()).fit_statistics(fold.training)
+        scores = model.score_matrix(fold.X, fold.X)[*np.triu_indices(len(fold.X), 1)]
+        pairs = all_pairs(fold.codes)
+        weights = cell_weights(pairs.target, pairs.same_channel)
+        assert found.min_cllrs[i] == pytest.approx(metric_definitions.min_cllr(scores, pairs.target, weights), rel=1e-8)
+        assert found.cllrs[i] == pytest.approx(metric_definitions.cllr(scores, pairs.target, weights), rel=1e-8)
+        rows = pairs.rows[pairs.target] if channels_per_speaker else pairs.rows[:0]
+        moved = model.score_matrix(fold.X, search.moved[i])[*rows.T]
+        every += [np.stack([scores, pairs.target, pairs.same_channel]), np.stack([moved, moved**0, 0 * moved])]
+        moved_there += len(moved)
+    assert found.criterion == pytest.approx(np.mean(found.min_cllrs), rel=1e-14)
+    scores, target, weights, fold_of = search.calibration_trials(candidate)
+    assert_array_equal(np.unique(fold_of), np.arange(len(search.folds.folds)))
+    expected = np.concatenate(every, axis=1)
+    assert_allclose(scores, expected[0], rtol=1e-8, atol=1e-8)
+    assert_array_equal(target, expected[1] == 1)
+    assert_allclose(weights, cell_weights(expected[1] == 1, expected[2] == 1), rtol=1e-14)
+    assert bool(moved_there) == bool(channels_per_speaker)

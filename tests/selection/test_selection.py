@@ -1,0 +1,231 @@
+"""What settings are tried on: trials, folds of speakers, and the test of channels."""
+
+import itertools
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from jointplda import Statistics
+from jointplda.errors import InputError
+from jointplda.selection import channel_test as channel_test_module
+from jointplda.selection.channel_test import ChannelTest, channel_test, crossed_speakers
+from jointplda.selection.fold_trials import all_pairs, cell_weights, some_rows
+from jointplda.selection.folds import make_folds, moved_samples
+from jointplda.selection.search import Design, design_of
+from worlds.automatic import ALONE, NO_EFFECT, small_world
+
+
+def test_pairs_and_their_weights_are_what_they_say():
+    rng = np.random.default_rng(0)
+    codes = np.column_stack([rng.integers(0, 5, 25), rng.integers(-1, 3, 25), rng.integers(-1, 2, 25)])
+    for columns in (1, 2, 3):
+        some = codes[:, :columns]
+        pairs = all_pairs(some)
+        expected = list(itertools.combinations(range(25), 2))
+        assert pairs.rows.tolist() == [list(pair) for pair in expected]
+        assert pairs.target.tolist() == [bool(some[i, 0] == some[j, 0]) for i, j in expected]
+        shared = [columns > 1 and all(a == b != -1 for a, b in zip(some[i, 1:], some[j, 1:])) for i, j in expected]
+        assert pairs.same_channel.tolist() == shared
+        weights = cell_weights(pairs.target, pairs.same_channel)
+        kinds = list(zip(pairs.target.tolist(), pairs.same_channel.tolist()))
+        cells = {target: len({kind for kind in kinds if kind[0] == target}) for target in (True, False)}
+        assert_allclose(weights, [1 / (cells[kind[0]] * kinds.count(kind)) for kind in kinds], rtol=1e-14)
+
+
+@pytest.mark.parametrize("most", [30, 60, 90, 400])
+def test_rows_for_trials_are_of_whole_speakers_spread_over_their_channels(most):
+    rng = np.random.default_rng(1)
+    codes = np.column_stack([rng.choice(12, 200, p=np.arange(1, 13) / 78), rng.integers(0, 4, 200)])
+    each = max(8, most // 12)
+    rows = some_rows(codes, np.random.default_rng(2), most)
+    assert len(rows) <= most
+    assert (np.diff(rows) > 0).all()
+    for speaker in np.unique(codes[rows, 0]):
+        own, kept = (codes[some, 1] for some in (codes[:, 0] == speaker, rows[codes[rows, 0] == speaker]))
+        assert len(kept) == min(len(own), each)
+        counts, there = np.bincount(kept, minlength=4), np.bincount(own, minlength=4)
+        assert (counts >= np.minimum(there, counts.max() - 1)).all()
+    if most == 400:
+        assert len(np.unique(codes[rows, 0])) == 12
+    assert_array_equal(rows, some_rows(codes, np.random.default_rng(2), most))
+
+
+def sums_of(statistics):
+    """Counts and sums by label, and counts by pair of labels, of plain sums over samples."""
+    found = {}
+    for part in statistics.parts.values():
+        for k, levels in part.levels.items():
+            for index, count, total in zip(levels.index, levels.counts, levels.sums):
+                key = (k, statistics.labels[k][index])
+                found[key] = found.get(key, 0.0) + np.append(total + count * statistics.shift, count)
+        for (k, j), links in part.links.items():
+            for row, column, count in zip(links.rows, links.columns, links.counts):
+                key = (k, statistics.labels[k][row], j, statistics.labels[j][column])
+                found[key] = found.get(key, 0.0) + count
+    return found
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_a_fold_is_trained_on_exactly_the_samples_of_the_other_folds(missing):
+    X, s, c = small_world()
+    c = np.where(np.random.default_rng(5).random(len(c)) < missing, None, c.astype(object))
+    folds = make_folds(X, s, c, 4, np.random.default_rng(0))
+    place = {row.tobytes(): i for i, row in enumerate(X)}
+    met = []
+    for fold in folds.folds:
+        held = np.array([place[row.tobytes()] for row in fold.X])
+        out = np.isin(s, s[held])
+        assert_array_equal(np.sort(held), np.flatnonzero(out))
+        assert not set(fold.training.labels[0]) & set(s[held].tolist())
+        expected = Statistics.from_samples(X[~out], s[~out], c[~out])
+        assert fold.training.n_samples == expected.n_samples == len(X) - len(held)
+        assert_allclose(fold.training.covariance, expected.covariance, rtol=1e-10, atol=1e-12)
+        found, wanted = sums_of(fold.training), sums_of(expected)
+        assert found.keys() == wanted.keys()
+        for key, value in wanted.items():
+            assert_allclose(found[key], value, rtol=1e-10, atol=1e-10)
+        assert_array_equal(fold.pairs.target, np.equal(*s[held][fold.pairs.rows.T]))
+        met += np.unique(s[held]).tolist()
+    assert sorted(met) == np.unique(s).tolist()
+    assert folds.speakers == len(met)
+    assert folds.statistics.n_samples == len(X)
+
+
+@pytest.mark.parametrize(
+    ("singles", "several", "number"), [(0, 5, 4), (6, 6, 4), (30, 4, 4), (1, 3, 2), (3, 5, 4), (4, 4, 3), (20, 3, 4)]
+)
+def test_every_fold_has_targets_and_non_targets(singles, several, number):
+    y = np.repeat(np.arange(singles + several), [1] * singles + [3] * several)
+    X = np.random.default_rng(0).normal(size=(len(y), 3))
+    for seed in range(5):
+        for fold in make_folds(X, y, None, number, np.random.default_rng(seed)).folds:
+            assert fold.pairs.target.any()
+            assert not fold.pairs.target.all()
+
+
+def test_folds_of_many_speakers_with_one_sample_keep_those_with_several():
+    y = np.concatenate([np.repeat(np.arange(8), 2), np.arange(8, 2408)])
+    X = np.random.default_rng(0).normal(size=(len(y), 2))
+    for seed in range(3):
+        assert all(fold.pairs.target.any() for fold in make_folds(X, y, None, 4, np.random.default_rng(seed)).folds)
+
+
+def test_too_few_speakers_for_folds():
+    X = np.zeros((6, 2))
+    for y in ([0, 0, 1, 1, 2, 2], [0, 0, 0, 1, 2, 3], np.arange(6)):
+        with pytest.raises(InputError, match=r"at least 4 speakers.*Use JointPLDA"):
+            make_folds(X, y, None, 4, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("distance", [1.0, 2.0])
+def test_moved_samples_go_by_the_means_of_training_channels(distance):
+    X, s, c = small_world(3, channels_per_speaker=1)
+    c = c.astype(object)
+    c[s == 0] = "rare"
+    c[s == 1] = None
+    folds = make_folds(X, s, c, 4, np.random.default_rng(0))
+    place, kinds = {row.tobytes(): i for i, row in enumerate(X)}, set()
+    for fold in folds.folds:
+        held = np.array([place[row.tobytes()] for row in fold.X])
+        trained = ~np.isin(s, s[held])
+        named = trained & np.array([label is not None for label in c])
+        means = {label: X[trained & (c == label)].mean(axis=0) for label in set(c[named])}
+        moved = moved_samples(fold, 0, distance, np.random.default_rng(1))
+        for i, new in zip(held, moved):
+            here = means.get(c[i], X[trained].mean(axis=0))
+            ends = [X[i] + distance * (mean - here) for label, mean in means.items() if label != c[i]]
+            assert np.abs(np.array(ends) - new).max(axis=1).min() < 1e-10
+            kinds.add("known" if c[i] in means else c[i])
+    assert kinds == {"known", "rare", None}
+
+
+def test_samples_of_a_single_channel_stay_where_they_are():
+    X, s, _ = small_world(3)
+    fold = make_folds(X, s, ["en"] * len(X), 4, np.random.default_rng(0)).folds[0]
+    assert_array_equal(moved_samples(fold, 0, 2.0, np.random.default_rng(1)), fold.X)
+
+
+def ratio_of(means, channels):
+    """F of speaker means by loops."""
+    grand, levels = np.mean(means, axis=0), sorted(set(channels))
+    between = within = 0.0
+    for level in levels:
+        members = [m for m, one in zip(means, channels) if one == level]
+        centre = np.mean(members, axis=0)
+        between += len(members) * np.sum((centre - grand) ** 2)
+        within += sum(np.sum((m - centre) ** 2) for m in members)
+    return (between / (len(levels) - 1)) / (within / (len(means) - len(levels)))
+
+
+@pytest.mark.parametrize(("d", "n_speakers"), [(3, 20), (12, 8)])
+def test_the_channel_test_compares_speakers_of_one_channel(d, n_speakers):
+    rng = np.random.default_rng(4)
+    s = np.repeat(np.arange(n_speakers), rng.integers(2, 6, n_speakers))
+    home = np.arange(n_speakers) % 3
+    c = np.array([f"c{home[one]}" for one in s], dtype=object)
+    c[s == 0] = np.where(np.arange(np.sum(s == 0)) % 2, "c1", "c2")  # crossed: not compared
+    c[np.flatnonzero(s == 1)[0]] = None  # not known: left out of the speaker's mean
+    c[s == 2] = None
+    X = rng.normal(size=(len(s), d)) + rng.normal(size=(n_speakers, d))[s]
+    known = np.array([label is not None for label in c])
+    means = [X[known & (s == one)].mean(axis=0) for one in [1, *range(3, n_speakers)]]
+    statistics = Statistics.from_samples(X, s, c)
+    found = channel_test(statistics, 1, np.random.default_rng(0))
+    assert found.ratio == pytest.approx(ratio_of(means, [home[one] for one in [1, *range(3, n_speakers)]]), rel=1e-9)
+    assert (found.speakers, found.channels) == (n_speakers - 2, 3)
+    assert crossed_speakers(statistics, 1) == 1
+
+
+def test_the_p_value_is_the_share_of_permutations():
+    rng = np.random.default_rng(3)
+    s, home = np.repeat(np.arange(7), 3), np.array([0, 0, 0, 0, 1, 1, 1])
+    X = rng.normal(size=(21, 2)) + 1.2 * rng.normal(size=(2, 2))[home[s]]
+    means = [X[s == one].mean(axis=0) for one in range(7)]
+    here = ratio_of(means, home)
+    splits = [np.isin(np.arange(7), chosen) for chosen in itertools.combinations(range(7), 3)]
+    exact = np.mean([ratio_of(means, split) >= here * (1 - 1e-9) for split in splits])
+    assert 0.03 < exact < 0.3
+    found = [channel_test(Statistics.from_samples(X, s, home[s]), 1, np.random.default_rng(i)) for i in range(4)]
+    assert np.mean([one.p_value for one in found]) == pytest.approx(exact, abs=4 * np.sqrt(exact / 2000) + 0.002)
+
+
+def test_p_values_tell_an_effect_from_none(monkeypatch):
+    monkeypatch.setattr(channel_test_module, "PERMUTATIONS", 99)
+    p_values = []
+    for seed in range(60):
+        rng = np.random.default_rng([seed, 7])
+        s = np.repeat(np.arange(18), 4)
+        X = rng.normal(size=(72, 3)) + rng.normal(size=(18, 3))[s]
+        p_values.append(channel_test(Statistics.from_samples(X, s, s % 4), 1, rng).p_value)
+        if seed < 5:
+            shifted = X + 3.0 * rng.normal(size=(4, 3))[s % 4]
+            strong = channel_test(Statistics.from_samples(shifted, s, s % 4), 1, rng)
+            assert strong.p_value <= 0.01
+            assert strong.share > 0.5
+    # Kolmogorov's distance to the uniform distribution: above 0.21 once in a hundred.
+    at = np.arange(1, 61) / 60
+    assert np.abs(np.sort(p_values) - at).max() < 0.21
+    assert np.mean(np.array(p_values) <= 0.1) < 0.25
+
+
+def test_the_test_of_channels_knows_when_it_cannot_tell():
+    X, s, _ = small_world()
+    for channels in (["en"] * len(X), s, [None] * len(X)):
+        found = channel_test(Statistics.from_samples(X, s, channels), 1, np.random.default_rng(0))
+        assert np.isnan(found.ratio)
+        assert (found.p_value, found.share) == (1.0, 0.0)
+
+
+def test_shares_and_designs():
+    assert ChannelTest("a", 9, 3, 2.0, 0.01).share == 0.875
+    assert ChannelTest("a", 9, 3, 1.0, 0.5).share == ChannelTest("a", 9, 3, 0.4, 0.9).share == 0.0
+    assert Design((20, 0, 0), (None, ALONE, NO_EFFECT)).shares() == (1.0, ALONE.share, 0.0)
+    assert not Design((20,), (None,)).confounded
+    X, s, c = small_world(5, channels_per_speaker=1)
+    for number in (0, 7, 8):
+        crossed = np.where((s < number) & (np.arange(len(s)) % 2 == 0), (c + 1) % 4, c)
+        seen = sum(len(set(crossed[s == one])) > 1 for one in np.unique(s))
+        found = design_of(Statistics.from_samples(X, s, np.column_stack([crossed, s % 2])), np.random.default_rng(0))
+        assert found.crossed == (seen, 0) == (number, 0)
+        assert [test is None for test in found.tests] == [number >= 8, False]
