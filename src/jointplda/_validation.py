@@ -17,7 +17,7 @@ def check_number(name: str, value: Any, least: float, most: float = np.inf, *, w
         what = "a whole number" if whole else "a number"
         range_text = f"at least {least:g}" if most == np.inf else f"from {least:g} to {most:g}"
         hint = " (the dimension of the embeddings)" if name.endswith("_rank") and most != np.inf else ""
-        raise InputError(f"{name} must be {what} {range_text}{hint}, got {value!r:.60}.")
+        raise InputError(f"expected {what} {range_text}{hint}, got {value!r:.60}.", parameter=name)
     return float(value)
 
 
@@ -25,5 +25,5 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
     """The value, if it is one of the choices, or one clear error."""
     if not isinstance(value, str) or value not in choices:
         listed = " or ".join([", ".join(f'"{c}"' for c in choices[:-1]), f'"{choices[-1]}"'])
-        raise InputError(f"{name} must be {listed}, got {value!r:.60}.")
+        raise InputError(f"expected {listed}, got {value!r:.60}.", parameter=name)
     return value

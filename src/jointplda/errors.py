@@ -7,16 +7,60 @@ JointPLDAError
 └── TooLargeError (also MemoryError)    a crossing of labels that does not fit in memory
 
 DataWarning (UserWarning)               the fit goes on, but the data do not support all that was asked
+
+Errors and warnings carry what they speak of as data: the parameter at fault, and a setting that would help. In Python
+their text names both as arguments; the command line names them as its options.
 """
 
+import os
 import sys
 import warnings
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
-_QUIET = (str(Path(__file__).parent), "sklearn", "joblib")
+
+@dataclass(frozen=True)
+class Remedy:
+    """A setting that would let the work go on.
+
+    Attributes
+    ----------
+    parameter : str
+        Its name, such as "allow_missing".
+    value : object
+        The value to give it.
+    effect : str
+        What that does, in words that follow it: "leaves them out".
+    """
+
+    parameter: str
+    value: object
+    effect: str
+
+    def __str__(self) -> str:
+        return f"{self.parameter}={self.value!r} {self.effect}."
 
 
-class JointPLDAError(Exception):
+class Explained(Exception):
+    """The text of an error or warning in parts.
+
+    Attributes
+    ----------
+    problem : str
+        What was expected, what came and what to try, without the name of the parameter.
+    parameter : str or None
+        The argument at fault.
+    remedy : Remedy or None
+    """
+
+    def __init__(self, problem: str = "", *, parameter: str | None = None, remedy: Remedy | None = None) -> None:
+        self.problem, self.parameter, self.remedy = problem, parameter, remedy
+        named = problem if parameter is None else f"{parameter}: {problem}"
+        super().__init__(named if remedy is None else f"{named} {remedy}")
+
+
+class JointPLDAError(Explained):
     """Base of every error of this package."""
 
 
@@ -36,13 +80,30 @@ class TooLargeError(JointPLDAError, MemoryError):
     """The exact solution would need more memory than is allowed."""
 
 
-class DataWarning(UserWarning):
+class DataWarning(Explained, UserWarning):
     """The data do not support all that was asked of them."""
 
 
-def warn(message: str, category: type[Warning] = DataWarning) -> None:
-    """Warn at the line of the user's own code that led here."""
+def warn(
+    problem: str,
+    category: type[Warning] = DataWarning,
+    *,
+    parameter: str | None = None,
+    remedy: Remedy | None = None,
+) -> None:
+    """Warn at the line of the user's own code that led here, past the frames of this package and of scikit-learn."""
     level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and any(part in frame.f_code.co_filename for part in _QUIET):
+    folders = _library_folders()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(folders):
         frame, level = frame.f_back, level + 1
+    message: Warning | str = problem
+    if issubclass(category, DataWarning):
+        message = category(problem, parameter=parameter, remedy=remedy)
     warnings.warn(message, category, stacklevel=level)
+
+
+def _library_folders() -> tuple[str, ...]:
+    """Folders whose code is never the user's own: this package, scikit-learn, joblib."""
+    specs = [find_spec(name) for name in ("sklearn", "joblib")]
+    found = [str(Path(spec.origin).parent) for spec in specs if spec is not None and spec.origin is not None]
+    return tuple(f"{folder}{os.sep}" for folder in (str(Path(__file__).parent), *found))

@@ -72,11 +72,11 @@ def test_missing_speakers(data):
 @pytest.mark.parametrize("rank", [0, -1, 7, 2.5, True, "2"])
 def test_ranks_out_of_range(data, rank):
     X, s, c = data
-    with pytest.raises(InputError, match=r"speaker_rank must be a whole number from 1 to 6 \(the dimension"):
+    with pytest.raises(InputError, match=r"speaker_rank: expected a whole number from 1 to 6 \(the dimension"):
         JointPLDA(rank, 2).fit(X, s, channels=c)
     if rank != 0:
         for fit in (lambda: JointPLDA(2, rank).fit(X, s, channels=c), lambda: PLDA(2, rank).fit(X, s)):
-            with pytest.raises(InputError, match="channel_rank must be a whole number from 0 to 6"):
+            with pytest.raises(InputError, match="channel_rank: expected a whole number from 0 to 6"):
                 fit()
 
 
@@ -89,14 +89,14 @@ def test_ranks_per_condition(data):
 @pytest.mark.parametrize(
     "settings, message",
     [
-        ({"max_iter": 0}, "max_iter must be a whole number at least 1"),
-        ({"tol": -1.0}, "tol must be a number at least 0"),
-        ({"tol": np.nan}, "tol must be a number at least 0"),
-        ({"n_init": 0}, "n_init must be"),
-        ({"noise_prior": -0.1}, "noise_prior must be a number from 0 to 1e"),
-        ({"speaker_prior": "much"}, "speaker_prior must be a number"),
-        ({"init": "kmeans"}, 'init must be "moments", "speaker" or "random"'),
-        ({"noise": "round"}, 'noise must be "full" or "diagonal"'),
+        ({"max_iter": 0}, "max_iter: expected a whole number at least 1"),
+        ({"tol": -1.0}, "tol: expected a number at least 0"),
+        ({"tol": np.nan}, "tol: expected a number at least 0"),
+        ({"n_init": 0}, "n_init: expected"),
+        ({"noise_prior": -0.1}, "noise_prior: expected a number from 0 to 1e"),
+        ({"speaker_prior": "much"}, "speaker_prior: expected a number"),
+        ({"init": "kmeans"}, 'init: expected "moments", "speaker" or "random"'),
+        ({"noise": "round"}, 'noise: expected "full" or "diagonal"'),
         ({"random_state": "seed"}, "random_state: expected"),
         ({"speaker_prior": 1.0}, r"speaker_rank=2 with speaker_prior=1.*full rank. Set speaker_rank=None \(here 6\)"),
     ],
@@ -334,7 +334,7 @@ def test_going_on_with_other_settings_or_data_ends_where_a_fresh_fit_does(data, 
 )
 def test_absurd_settings(data, settings):
     X, s, c = data
-    with pytest.raises(InputError, match=f"{next(iter(settings))} must be"):
+    with pytest.raises(InputError, match=f"{next(iter(settings))}: expected"):
         JointPLDA(None, 2, **settings).fit(X, s, channels=c)
 
 

@@ -161,7 +161,7 @@ def test_kind_follows_from_the_name(tmp_path):
     ):
         write_trials(made(), tmp_path / name)
         assert (tmp_path / name).read_bytes().startswith(start)
-    with pytest.raises(InputError, match="kind must be"):
+    with pytest.raises(InputError, match="kind: expected"):
         write_trials(made(), tmp_path / "t", "csv")
 
 

@@ -52,14 +52,14 @@ def test_length_norm():
 @pytest.mark.parametrize(
     "step, labels, message",
     [
-        (PCA(7), None, "n_components must be a whole number from 1 to 6, got 7"),
-        (PCA(2.5), None, "n_components must be a whole number from 1 to 6"),
-        (LDA(7), "s", "n_components must be a whole number from 1 to 6, got 7"),
+        (PCA(7), None, "n_components: expected a whole number from 1 to 6, got 7"),
+        (PCA(2.5), None, "n_components: expected a whole number from 1 to 6"),
+        (LDA(7), "s", "n_components: expected a whole number from 1 to 6, got 7"),
         (LDA(), None, "requires y to be passed"),
         (LDA(), [1, 2], "expected 200 speaker labels"),
         (LDA(), [0] * 200, r"2 or more speakers with several samples each, got 1"),
         (LDA(), list(range(200)), "2 or more speakers with several samples each, got 200"),
-        (LengthNorm("long"), None, 'scale must be "unit" or "dimension"'),
+        (LengthNorm("long"), None, 'scale: expected "unit" or "dimension"'),
     ],
 )
 def test_bad_settings(data, step, labels, message):

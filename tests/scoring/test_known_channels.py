@@ -233,7 +233,7 @@ def test_the_second_condition_has_its_own_channels():
     values -= np.logaddexp.reduce(values, axis=1, keepdims=True)
     assert found[:, [0, 2]] == pytest.approx(np.exp(values), abs=1e-9)
     for bad in (2, -1, "room", 0.5):
-        with pytest.raises(ValueError, match="condition must be a whole number from 0 to 1"):
+        with pytest.raises(ValueError, match="condition: expected a whole number from 0 to 1"):
             w.model.channel_posterior(w.T, condition=bad)
 
 

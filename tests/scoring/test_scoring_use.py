@@ -97,7 +97,7 @@ def test_an_interrupted_file_is_not_left(tmp_path, monkeypatch):
             lambda m, E, T: m.score_enrollment(m.enroll(E, list("aabbc")), T, test_channels=["x"] * 4),
             "the enrollment was made without channels",
         ),
-        (lambda m, E, T: m.score_enrollment(m.enroll(E, list("aabbc")), T, beam=0), "beam must be a whole number"),
+        (lambda m, E, T: m.score_enrollment(m.enroll(E, list("aabbc")), T, beam=0), "beam: expected a whole number"),
         (lambda m, E, T: m.score_sets(E, [T]), "sets_a: expected a list"),
         (lambda m, E, T: m.score_sets([], [T]), "sets_a: expected at least one set"),
         (lambda m, E, T: m.score_sets([E], [T], channels_a=[["x"] * 5]), "for every set on both sides, or for none"),
@@ -187,7 +187,7 @@ def test_bad_threads_destroy_nothing(threads, tmp_path):
     E, T = sides()
     model.score_matrix(E, T, out=tmp_path / "good.npy")
     before = (tmp_path / "good.npy").read_bytes()
-    with pytest.raises(ValueError, match="threads must be a whole number"):
+    with pytest.raises(ValueError, match="threads: expected a whole number"):
         model.score_matrix(E, T, out=tmp_path / "good.npy", threads=threads)
     assert (tmp_path / "good.npy").read_bytes() == before
     (tmp_path / "plain").write_text("")

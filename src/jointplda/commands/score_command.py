@@ -123,15 +123,15 @@ def _trials(given: dict[str, Any], enroll: EmbeddingTable, test: EmbeddingTable,
     among = "the embeddings" if models is None else f"{given['models']}"
     left = match_ids(trials.models, names, what, where, missing, among)
     right = match_ids(trials.samples, test.ids, "test ids", where, missing)
-    enroll, sample = left[trials.enroll], right[trials.test]
-    kept = np.flatnonzero((enroll >= 0) & (sample >= 0))
+    first, second = left[trials.enroll], right[trials.test]
+    kept = np.flatnonzero((first >= 0) & (second >= 0))
     if len(kept) < len(trials):
         talk.say(f"{len(trials) - len(kept):,} of {len(trials):,} trials are left out: their ids have no embeddings.")
     if not len(kept):
         raise click.ClickException(f"{given['trials']}: no trial is left to score.")
     target = None if trials.target is None else trials.target[kept]
     columns = {name: values[kept] for name, values in trials.columns.items()}
-    return Trials(names, test.ids, enroll[kept], sample[kept], target, columns)
+    return Trials(names, test.ids, first[kept], second[kept], target, columns)
 
 
 def _usable_models(models: Any, enroll: EmbeddingTable, given: dict[str, Any], talk: Talk) -> Any:

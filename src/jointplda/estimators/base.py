@@ -255,7 +255,7 @@ class Model(Scores, BaseEstimator):  # type: ignore[misc]
         check_number("noise_floor", self.noise_floor, 0.0, 1.0)
         check_choice("init", self.init, ("moments", "speaker", "random"))
         if self.callback is not None and not callable(self.callback):
-            raise InputError(f"callback must be a function of one argument, got {self.callback!r:.60}.")
+            raise InputError(f"expected a function of one argument, got {self.callback!r:.60}.", parameter="callback")
         return FitSettings(
             diagonal=diagonal,
             max_iter=int(self.max_iter),
