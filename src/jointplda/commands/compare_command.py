@@ -202,5 +202,5 @@ def _experiment(given: dict[str, Any], talk: Talk) -> Experiment:
     else:
         chosen = held_out(whole.speakers, given["test_share"], given["seed"])
         train, test = whole.take(~chosen), whole.take(chosen)
-    names = [data_input.column_name(channel) for channel in given["channels"]]
+    names = list(data_input.condition_names(given["channels"], table))
     return trials_of(train, test, names, given["trials"], allow_missing=given["allow_missing"])

@@ -44,7 +44,7 @@ def column(table: EmbeddingTable | LabelTable, given: str, option: str) -> Names
     """Labels of every sample: from a column of that name, or from a file ``id value`` such as Kaldi's utt2spk."""
     import numpy as np
 
-    from jointplda._identifiers import positions, some
+    from jointplda._identifiers import listed, positions
     from jointplda.formats import read_labels
 
     if given in table.columns:
@@ -65,8 +65,8 @@ def column(table: EmbeddingTable | LabelTable, given: str, option: str) -> Names
     rows = positions(table.ids, found.ids)
     if len(rows) and (rows < 0).all():
         raise click.ClickException(
-            f"{option} {given}: none of its ids is among the embeddings; there they are like {some(table.ids[:3])}, "
-            f"here like {some(found.ids[:3])}."
+            f"{option} {given}: none of its ids is among the embeddings; there they are like {listed(table.ids)}, "
+            f"here like {listed(found.ids)}."
         )
     return np.where(rows >= 0, values[np.maximum(rows, 0)], "")
 
@@ -75,10 +75,25 @@ def _alike(columns: Sequence[Names]) -> bool:
     return all((each == columns[0]).all() for each in columns[1:])
 
 
-def column_name(given: str) -> str:
-    """What to call a condition: the column's name, or for a file what follows utt2, or its stem."""
-    name = Path(given).name if Path(given).is_file() else given
-    return name[4:] if name.startswith("utt2") and len(name) > 4 else Path(name).stem
+def column_name(given: str, table: EmbeddingTable | LabelTable | None = None) -> str:
+    """What to call a condition: a column by its whole name, a file by what follows utt2 in its name, or by its stem."""
+    from jointplda.formats.label_reader import kaldi_column
+
+    if (table is not None and given in table.columns) or not Path(given).is_file():
+        return given
+    return kaldi_column(Path(given).name) or Path(given).stem
+
+
+def condition_names(channels: Sequence[str], table: EmbeddingTable | LabelTable) -> tuple[str, ...]:
+    """The name of each condition; two of one name are refused, because a model tells conditions apart by name."""
+    names = tuple(column_name(given, table) for given in channels)
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            raise click.ClickException(
+                f"--channel {channels[names.index(name)]} and --channel {channels[i]}: both conditions would be called "
+                f"{name!r}. Give each condition once, from columns or files of different names."
+            )
+    return names
 
 
 def labelled(
@@ -87,14 +102,14 @@ def labelled(
     """Embeddings with their speakers and channels; samples without a speaker are an error, or left out."""
     import numpy as np
 
-    from jointplda._identifiers import some
+    from jointplda._identifiers import listed
 
     speakers = column(table, speaker, "--speaker")
     values = [column(table, given, "--channel") for given in channels]
     missing = np.flatnonzero(speakers == "")
     if len(missing) and not allow_missing:
         raise click.ClickException(
-            f"{len(missing):,} of {len(speakers):,} samples have no speaker: {some(table.ids[missing])}. "
+            f"{len(missing):,} of {len(speakers):,} samples have no speaker: {listed(table.ids[missing])}. "
             "Use --allow-missing to leave them out."
         )
     kept = np.flatnonzero(speakers != "")
@@ -103,5 +118,7 @@ def labelled(
     for given, labels in zip(channels, values, strict=True):
         absent = int(np.count_nonzero(labels[kept] == ""))
         if absent:
-            talk.say(f"{absent:,} samples have no {column_name(given)}: each is taken to be in a channel of its own.")
+            talk.say(
+                f"{absent:,} samples have no {column_name(given, table)}: each is taken to be in a channel of its own."
+            )
     return table.take(kept), speakers[kept], [labels[kept] for labels in values]

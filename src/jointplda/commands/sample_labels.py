@@ -44,7 +44,7 @@ class SampleLabels:
         """What to call a column or file."""
         from jointplda.commands.data_input import column_name
 
-        return column_name(given)
+        return column_name(given, self.table)
 
     def both(self, given: str, option: str) -> tuple[list[set[str]], Names]:
         """Labels of models (those of all their samples) and of test samples, in the order of the trials' names."""
@@ -62,7 +62,7 @@ class SampleLabels:
         """A whole number for the speaker of each model and of each test sample."""
         import numpy as np
 
-        from jointplda._identifiers import some
+        from jointplda._identifiers import listed
         from jointplda.evaluation.join import speakers_from_targets
 
         if given is None:
@@ -71,14 +71,14 @@ class SampleLabels:
             enroll, right = self.both(given, "--speaker")
             mixed = [str(name) for name, each in zip(self.trials.models, enroll, strict=True) if len(each) > 1]
             if mixed:
-                raise click.ClickException(f"models with samples of several speakers: {some(mixed)}.")
+                raise click.ClickException(f"models with samples of several speakers: {listed(mixed)}.")
             left = np.array([next(iter(each), "") for each in enroll], dtype=np.str_)
             missing = [str(n) for n, s in zip(self.trials.models, left, strict=True) if not s]
             missing += [str(n) for n, s in zip(self.trials.samples, right, strict=True) if not s]
             if missing and not allow_missing:
                 raise click.ClickException(
-                    f"--speaker {given}: no speaker for {some(missing)}. Are they models of several samples? Then give "
-                    "--models. With --allow-missing each counts as a speaker."
+                    f"--speaker {given}: no speaker for {listed(missing)}. Are they models of several samples? Then "
+                    "give --models. With --allow-missing each counts as a speaker."
                 )
             own = np.array([f"model {n}" if str(n) in self.models else f"sample {n}" for n in self.trials.models])
             left = np.where(left == "", own, left)
@@ -90,12 +90,12 @@ class SampleLabels:
 def _columns(labels: LabelTable, ids: Names, path: Path) -> dict[str, Names]:
     import numpy as np
 
-    from jointplda._identifiers import positions, some
+    from jointplda._identifiers import listed, positions
 
     rows = positions(ids, labels.ids)
     if len(rows) and (rows < 0).all():
         raise click.ClickException(
-            f"{path}: none of its ids is in the trials; there they are like {some(ids[:3])}, here like "
-            f"{some(labels.ids[:3])}."
+            f"{path}: none of its ids is in the trials; there they are like {listed(ids)}, here like "
+            f"{listed(labels.ids)}."
         )
     return {name: np.where(rows >= 0, values[np.maximum(rows, 0)], "") for name, values in labels.columns.items()}

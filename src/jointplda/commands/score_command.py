@@ -138,13 +138,13 @@ def _usable_models(models: Any, enroll: EmbeddingTable, given: dict[str, Any], t
     """Names of the models that have a sample with an embedding."""
     import numpy as np
 
-    from jointplda._identifiers import some
+    from jointplda._identifiers import listed
 
     there = set(enroll.ids.tolist())
     empty = [name for name, samples in models.items() if not there & set(samples)]
     if empty and not given["allow_missing"]:
         raise click.ClickException(
-            f"{given['models']}: no sample of these models has an embedding: {some(empty)}. Use --allow-missing to "
+            f"{given['models']}: no sample of these models has an embedding: {listed(empty)}. Use --allow-missing to "
             "leave them out."
         )
     if empty:
@@ -158,7 +158,7 @@ def _channels(table: EmbeddingTable, given: dict[str, Any]) -> Any:
 
     if not given["channels"]:
         return None
-    names = tuple(data_input.column_name(channel) for channel in given["channels"])
+    names = data_input.condition_names(given["channels"], table)
     return ConditionColumns(
         names, tuple(data_input.column(table, channel, "--channel") for channel in given["channels"])
     )

@@ -141,7 +141,7 @@ def load_labelled(given: dict[str, Any], talk: Talk) -> tuple[Any, Any, Any]:
     table, speakers, channels = data_input.labelled(
         table, given["speaker"], given["channels"], talk, allow_missing=given["allow_missing"]
     )
-    names = tuple(data_input.column_name(channel) for channel in given["channels"])
+    names = data_input.condition_names(given["channels"], table)
     conditions = ConditionColumns(names, tuple(channels)) if channels else None
     talk.say(f"{len(table.ids):,} samples of {len(set(speakers.tolist())):,} speakers, {table.X.shape[1]} dimensions")
     return table.X, speakers, conditions
@@ -160,7 +160,7 @@ def _train(steps: list[tuple[str, Any]], given: dict[str, Any], talk: Talk) -> N
         pipe.save(given["out"])
         _show_result(pipe, given)
         return
-    pipe = _resumed(given) if given["resume"] else _pipeline(steps, given)
+    pipe = _resumed(given, conditions) if given["resume"] else _pipeline(steps, given)
     if given["resume"] and conditions is not None and hasattr(pipe[-1], "training_"):
         conditions = conditions.ordered(tuple(pipe[-1].training_["conditions"]))
     if given["plan"]:
@@ -216,15 +216,14 @@ def _limits(given: dict[str, Any]) -> dict[str, Any]:
     return {"max_iter": given["max_iter"], "tol": given["tol"]}
 
 
-def _resumed(given: dict[str, Any]) -> Any:
+def _resumed(given: dict[str, Any], conditions: Any) -> Any:
     """A stored model, set to go on from where it is."""
-    from jointplda.commands import data_input
     from jointplda.estimators.pipeline import Pipeline
 
     pipe = Pipeline.load(given["resume"])
     if hasattr(pipe[-1], "chosen"):
         pipe.steps[-1] = ("jointplda", pipe[-1].chosen())
-    names = [data_input.column_name(channel) for channel in given["channels"]]
+    names = () if conditions is None else conditions.names
     before = pipe[-1].training_["conditions"] if hasattr(pipe[-1], "training_") else names
     if len(names) == len(before) and sorted(names) != sorted(before):
         raise click.ClickException(

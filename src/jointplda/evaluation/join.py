@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from jointplda._identifiers import positions, some
+from jointplda._identifiers import listed, positions
 from jointplda._typing import IntArray, Names
 from jointplda.errors import InputError, warn
 from jointplda.evaluation.evaluate import Coded
@@ -62,13 +62,13 @@ def _refuse_unmatched(
             "enrollment and test in the same order?"
         )
     if not allow_missing and len(missing):
-        shown = some(_pair(key, i) for i in missing[:6])
+        shown = listed((_pair(key, i) for i in missing), len(missing))
         raise InputError(
             f"{len(missing):,} of {len(key):,} trials of the key have no score: {shown.split(' (')[0]}. "
             "Use --allow-missing to leave them out."
         )
     if not allow_missing and len(extra):
-        shown = some(_pair(scores.trials, i) for i in extra[:6])
+        shown = listed((_pair(scores.trials, i) for i in extra), len(extra))
         raise InputError(
             f"{len(extra):,} of {len(scores.values):,} scores are not in the key: {shown.split(' (')[0]}. "
             "Use --allow-missing to leave them out."

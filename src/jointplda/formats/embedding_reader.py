@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jointplda._identifiers import no_duplicates, positions, some
+from jointplda._identifiers import listed, no_duplicates, positions
 from jointplda._typing import IntArray, Names
 from jointplda.embedding_table import EmbeddingTable, LabelTable
 from jointplda.errors import FileError, InputError, warn
@@ -134,7 +134,7 @@ def _from_folder(folder: Path) -> tuple[Path, EmbeddingTable]:
     scripts = sorted(folder.glob("*.scp"))
     known = [folder / name for name in _FOLDER_SCRIPTS if (folder / name) in scripts]
     if not known and len(scripts) != 1:
-        there = some(script.name for script in scripts) if scripts else "none"
+        there = listed(script.name for script in scripts) if scripts else "none"
         raise FileError(
             f"{folder}: a folder of embeddings should hold xvector.scp or one single .scp file, got {there}; "
             "name the file itself."
@@ -205,7 +205,7 @@ def _by_id(table: EmbeddingTable, labels: LabelTable, where: Path, strict: bool)
             f"those of the labels like {str(labels.ids[0])!r}."
         )
     if strict and len(missing):
-        raise InputError(f"{where}: these embeddings have no labels: {some(missing.tolist())}.")
+        raise InputError(f"{where}: these embeddings have no labels: {listed(missing.tolist())}.")
     return table.with_columns({name: _picked(values, rows) for name, values in labels.columns.items()})
 
 

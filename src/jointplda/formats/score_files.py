@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from jointplda._identifiers import no_duplicates, some
+from jointplda._identifiers import listed, no_duplicates
 from jointplda._typing import Names
 from jointplda._validation import check_choice
 from jointplda.errors import FileError, InputError
@@ -173,7 +173,7 @@ def full_matrix(table: ScoreTable, path: PathLikeStr) -> np.ndarray:
     matrix[trials.enroll, trials.test] = table.values
     missing = np.argwhere(np.isnan(matrix))
     if len(missing):
-        pairs = some(f"{trials.models[i]} {trials.samples[j]}" for i, j in missing)
+        pairs = listed((f"{trials.models[i]} {trials.samples[j]}" for i, j in missing), len(missing))
         raise InputError(f"{path}: a full matrix needs a score for every pair; these have none: {pairs}.")
     return matrix
 
