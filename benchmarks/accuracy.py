@@ -19,23 +19,26 @@ from pathlib import Path
 import numpy as np
 from benchmarks.pages import Told
 from benchmarks.timing import report, summary
+from examples.splits import split_by_speaker
 from threadpoolctl import threadpool_limits
 
 from jointplda import PLDA, JointPLDA, automatic_pipeline
-from jointplda.evaluation.protocol import Samples, split_by_speaker, trials_of
+from jointplda.evaluation.labelled_samples import LabelledSamples
+from jointplda.evaluation.protocol import trials_of
 from jointplda.evaluation.systems import AUTOMATIC, Recipe, run_systems
-from jointplda.metrics import bootstrap, cell_parts, eer, measure
+from jointplda.labels import ConditionColumns
+from jointplda.metrics import CROSS_SAME, Measure, MeasureKind, bootstrap, cell_parts, eer, measure
 
 NAMES = {
     "cosine": "cosine",
     "cosine, channel means removed": "cosine, channel means removed",
     "LDA + PLDA": "LDA + PLDA",
-    "PLDA": "SPLDA, maximum likelihood",
+    "PLDA": "PLDA, maximum likelihood",
     "Joint PLDA": "Joint PLDA, maximum likelihood",
     AUTOMATIC: AUTOMATIC,
 }
-SAME = "SPLDA, the same shrinkage"
-MEASURES = ("EER", "Cllr", "minCllr", "cross / same")
+SAME = "PLDA, the same shrinkage"
+MEASURES = ("EER", "Cllr", "minCllr", CROSS_SAME)
 CUTS = (15, 30)
 
 
@@ -43,7 +46,8 @@ def load(path):
     """A set of embeddings as samples with one condition."""
     with np.load(path, allow_pickle=False) as stored:
         speakers, channels = (stored[name].astype(str) for name in ("speaker", "channel"))
-        return Samples(np.arange(len(speakers)).astype(str), stored["embeddings"], speakers, channels[:, None])
+        names = np.arange(len(speakers)).astype(str)
+        return LabelledSamples(names, stored["embeddings"], speakers, ConditionColumns(("channel",), (channels,)))
 
 
 def sets_in(folder):
@@ -59,52 +63,53 @@ def on_one_thread():
     threadpool_limits(1)
 
 
-def same_shrinkage(pipe, train, test):
-    """SPLDA on the samples that the automatic model got, with the priors that it chose."""
+def same_shrinkage(pipe, data):
+    """PLDA on the samples that the automatic model got, with the priors that it chose."""
     reduced = pipe[:-1]
     chosen = {name: pipe[-1].settings_[name] for name in ("noise_prior", "speaker_prior")}
-    model = PLDA(max_iter=pipe[-1].max_iter, tol=pipe[-1].tol, **chosen).fit(reduced.transform(train.X), train.speakers)
-    return model.score_trials(*(reduced.transform(X) for X in (test.enroll, test.test)), test.pairs)
+    model = PLDA(max_iter=pipe[-1].max_iter, tol=pipe[-1].tol, **chosen)
+    model.fit(reduced.transform(data.train.X), data.train.speakers)
+    Z = reduced.transform(data.test.X)
+    return model.score_trials(Z, Z, data.pairs)
 
 
-def systems_of(train, test, few):
+def systems_of(data, few):
     """Names, scores and whether they are log-likelihood ratios, of every system on one split."""
     wanted = ["cosine", AUTOMATIC] if few else list(NAMES)
-    for system in run_systems(train, test, Recipe(tol=1e-4), systems=wanted):
+    for system in run_systems(data.train, data.test, data.pairs, Recipe(tol=1e-4), systems=wanted):
         yield NAMES[system.name], system.scores, system.is_llr
         if few and system.name == AUTOMATIC:
-            yield SAME, np.asarray(same_shrinkage(system.model, train, test)), True
+            yield SAME, np.asarray(same_shrinkage(system.model, data)), True
 
 
 def figures(scores, target, sides, is_llr, draws):
     """The measures of one split, and of draws of its test speakers."""
     found = measure(scores, target, (0.05,), is_llr=is_llr)
-    hard = cell_parts(target, sides.same_channel == 1)["cross / same"]
+    hard = cell_parts(target, sides.same_channel == 1)[CROSS_SAME]
     drawn = {}
     if draws:
         pooled = bootstrap(scores, target, sides.enroll_speakers, sides.test_speakers, draws=draws, is_llr=is_llr)
         first, second = sides.enroll_speakers[hard], sides.test_speakers[hard]
         cell = bootstrap(scores[hard], target[hard], first, second, draws=draws, is_llr=False)
-        drawn = {name: pooled.draws[name] for name in MEASURES[:3] if name in pooled.draws}
-        drawn["cross / same"] = cell.draws["EER"]
+        drawn = {str(name): values for name, values in pooled.draws.items() if str(name) in MEASURES}
+        drawn[CROSS_SAME] = cell.draws[Measure(MeasureKind.EER)]
     values = {"EER": found.eer, "Cllr": found.cllr, "minCllr": found.min_cllr}
-    return values | {"cross / same": eer(scores[hard], target[hard])}, drawn
+    return values | {CROSS_SAME: eer(scores[hard], target[hard])}, drawn
 
 
 def one_split(path, channels, speakers, seed, draws):
     """All systems on one split: measures by system."""
     warnings.simplefilter("ignore")
-    train, test = split_by_speaker(load(path), seed, channels_per_speaker=channels, speakers=speakers)
-    training, testing, sides, target = trials_of(train, test, ["channel"])
+    data = trials_of(*split_by_speaker(load(path), seed, channels_per_speaker=channels, speakers=speakers))
     return {
-        name: figures(scores, target, sides, is_llr, draws)
-        for name, scores, is_llr in systems_of(training, testing, speakers is not None)
+        name: figures(scores, data.target, data.sides, is_llr, draws)
+        for name, scores, is_llr in systems_of(data, speakers is not None)
     }
 
 
 def text(key, values, drawn):
     """A mean with its interval, shares as percentages."""
-    factor, digits = (100, 2) if key in ("EER", "cross / same") else (1, 3)
+    factor, digits = (100, 2) if key in ("EER", CROSS_SAME) else (1, 3)
     if np.isnan(values).any():
         return "-"
     shown = f"{factor * np.mean(values):.{digits}f}"
@@ -135,7 +140,7 @@ def check_full(name, channels, means):
     where = f"{name}, {channels} channel(s):"
     report(f"{where} pooled EER, automatic / best other", errors[AUTOMATIC] / best, 1.02)
     if channels == "1":
-        hard = means[AUTOMATIC, "cross / same"] / means["cosine", "cross / same"]
+        hard = means[AUTOMATIC, CROSS_SAME] / means["cosine", CROSS_SAME]
         report(f"{where} cross / same EER, automatic / cosine", hard, 0.9)
         report(f"{where} Cllr, automatic", means[AUTOMATIC, "Cllr"], 1.0)
     else:
@@ -154,7 +159,7 @@ def check_time(paths):
         for channels in (1, 2, None):
             train, _ = split_by_speaker(load(path), 0, channels_per_speaker=channels)
             pipe = automatic_pipeline()
-            X, y, c = pipe[:-1].fit_transform(train.X, train.speakers), train.speakers, train.channels[:, 0]
+            X, y, c = pipe[:-1].fit_transform(train.X, train.speakers), train.speakers, train.channels.values[0]
             times = []
             for model in (JointPLDA(), pipe[-1], JointPLDA()):
                 began = time.perf_counter()

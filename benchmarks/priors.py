@@ -15,10 +15,11 @@ from pathlib import Path
 import numpy as np
 from benchmarks.accuracy import load, on_one_thread, sets_in
 from benchmarks.pages import Told
+from examples.splits import split_by_speaker
 
 from jointplda import JointPLDA, Statistics
 from jointplda.estimators.pipeline import automatic_pipeline
-from jointplda.evaluation.protocol import split_by_speaker, trials_of
+from jointplda.evaluation.protocol import trials_of
 from jointplda.metrics import eer
 from jointplda.model.channel_shrinkage import with_channel_priors
 from jointplda.model.em import run_em
@@ -97,12 +98,12 @@ def one_split(path, channels, seed):
     train, test = split_by_speaker(load(path), seed, channels_per_speaker=channels)
     steps = automatic_pipeline()[:-1].fit(train.X, train.speakers)
     X, Z = steps.transform(train.X), steps.transform(test.X)
-    _, testing, _, target = trials_of(train, test, ["channel"])
-    where = train.channels[:, 0]
+    data = trials_of(train, test)
+    where = train.channels.values[0]
     found = {}
 
     def score(model, **settings):
-        return 100 * eer(model.score_trials(Z, Z, testing.pairs, **settings), target)
+        return 100 * eer(model.score_trials(Z, Z, data.pairs, **settings), data.target)
 
     for strength in STRENGTHS:
         for form in FORMS:

@@ -42,9 +42,9 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     rows = []
     with sets.readable_warnings():
-        for system in run_systems(data.train, data.test, Recipe(tol=1e-4), systems=list(LIKELIHOOD)):
+        for system in run_systems(data.train, data.test, data.pairs, Recipe(tol=1e-4), systems=list(LIKELIHOOD)):
             rows.append({"system": LIKELIHOOD[system.name], **sets.figures(system.scores, data, is_llr=system.is_llr)})
-    scores = pipe.score_trials(data.test.enroll, data.test.test, data.test.pairs)
+    scores = pipe.score_trials(data.test.X, data.test.X, data.pairs)
     rows.append({"system": AUTOMATIC, **sets.figures(scores, data)})
     print("\nTest speakers\n")
     sets.print_table(rows)

@@ -55,10 +55,10 @@ def story(data: Experiment) -> None:
         f"Cllr {checked.raw_cllr:.2f} raw, {checked.calibrated_cllr:.2f} calibrated, {checked.min_cllr:.2f} at best"
         + ("." if checked.cross_channel_targets else "; there targets were moved to other channels by rule.")
     )
-    (cosine,) = run_systems(data.train, test, systems=["cosine"])
+    (cosine,) = run_systems(data.train, test, data.pairs, systems=["cosine"])
     found = {"cosine": sets.figures(cosine.scores, data, is_llr=False)}
     for calibrated in (False, True):
-        scores = pipe.score_trials(test.enroll, test.test, test.pairs, calibrated=calibrated)
+        scores = pipe.score_trials(test.X, test.X, data.pairs, calibrated=calibrated)
         found[f"automatic, calibrated={calibrated}"] = sets.figures(scores, data)
     print("\nTest speakers\n")
     sets.print_table([{"scores": name, **values} for name, values in found.items()])

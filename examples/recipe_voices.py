@@ -31,7 +31,7 @@ def save_and_load(pipe: Pipeline, data: Experiment, scores: AnyArray) -> None:
         pipe.save(path)
         kilobytes = path.stat().st_size / 1000
         loaded = Pipeline.load(path)
-    again = loaded.score_trials(data.test.enroll, data.test.test, data.test.pairs)
+    again = loaded.score_trials(data.test.X, data.test.X, data.pairs)
     sets.print_text(
         f"Saved with its steps, settings and calibration ({kilobytes:.0f} kB) and loaded: the scores of "
         f"{len(scores):,} trials are {'the same' if np.array_equal(scores, again) else 'NOT the same'}, the largest "
@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         sets.print_text(f"Heard in {heard}: {sets.size(data)}.")
         with sets.readable_warnings():
             pipe = automatic_pipeline().fit(data.train.X, data.train.speakers, channels=data.train.channels)
-        scores = pipe.score_trials(data.test.enroll, data.test.test, data.test.pairs)
+        scores = pipe.score_trials(data.test.X, data.test.X, data.pairs)
         systems = {**sets.same_shrinkage(pipe, data), "automatic, calibrated": scores}
         found = {name: sets.figures(one, data) for name, one in systems.items()}
         rows += [{"heard in": heard, "system": name, **values} for name, values in found.items()]

@@ -12,9 +12,12 @@ import numpy as np
 
 from jointplda import PLDA, JointPLDA, JointPLDACV, Pipeline
 from jointplda._typing import AnyArray
-from jointplda.evaluation.protocol import Experiment, Samples, split_by_speaker, trials_of
-from jointplda.metrics import cell_parts, eer, measure
+from jointplda.evaluation.labelled_samples import LabelledSamples
+from jointplda.evaluation.protocol import Experiment, trials_of
+from jointplda.labels import ConditionColumns
+from jointplda.metrics import CROSS_SAME, cell_parts, eer, measure
 from jointplda.selection.search import Design
+from splits import split_by_speaker
 
 NEEDED = ("embeddings", "speaker", "channel")
 WIDTH = 100
@@ -34,7 +37,7 @@ def arguments(doc: str | None) -> argparse.ArgumentParser:
     return parser
 
 
-def load(path: Path) -> Samples:
+def load(path: Path) -> LabelledSamples:
     """Embeddings with two labels as samples with one condition."""
     if not path.is_file():
         sys.exit(f"{path}: no such file")
@@ -44,14 +47,18 @@ def load(path: Path) -> Samples:
             sys.exit(f"{path}: no array {', '.join(missing)}; needed are {', '.join(NEEDED)}")
         X, speakers, channels = stored["embeddings"], stored["speaker"].astype(str), stored["channel"].astype(str)
         ids = stored["ids"] if "ids" in stored else np.arange(len(speakers))
-    return Samples(ids.astype(str), X, speakers, channels[:, None])
+    return LabelledSamples(ids.astype(str), X, speakers, ConditionColumns(("channel",), (channels,)))
 
 
-def trials(samples: Samples, seed: int, channels: int | None, speakers: int | None = None, each: int = 2) -> Experiment:
+def trials(
+    samples: LabelledSamples, seed: int, channels: int | None, speakers: int | None = None, each: int = 2
+) -> Experiment:
     """Training speakers in so many channels, and all pairs of test samples, ``each`` of a test speaker in a channel."""
-    kept = channels or len(np.unique(samples.channels))  # a number, so that any leads to the same test samples
+    kept = channels or len(
+        np.unique(samples.channels.values[0])
+    )  # a number, so that any leads to the same test samples
     split = split_by_speaker(samples, seed, channels_per_speaker=kept, speakers=speakers, test_per_cell=each)
-    return trials_of(*split, ["channel"])
+    return trials_of(*split)
 
 
 def size(given: Experiment) -> str:
@@ -59,7 +66,7 @@ def size(given: Experiment) -> str:
     train, targets = given.train, np.count_nonzero(given.target)
     return (
         f"{len(train.X):,} training samples of {len(np.unique(train.speakers))} speakers in "
-        f"{len(np.unique(train.channels))} channels; {targets:,} target and {len(given.target) - targets:,} "
+        f"{len(np.unique(train.channels.values[0]))} channels; {targets:,} target and {len(given.target) - targets:,} "
         "non-target trials of other speakers"
     )
 
@@ -67,7 +74,7 @@ def size(given: Experiment) -> str:
 def figures(scores: AnyArray, given: Experiment, *, is_llr: bool = True) -> dict[str, float]:
     """The measures of one system's scores, by the names they have in tables."""
     found = measure(scores, given.target, (), is_llr=is_llr)
-    hard = cell_parts(given.target, given.sides.same_channel == 1)["cross / same"]
+    hard = cell_parts(given.target, given.sides.same_channel == 1)[CROSS_SAME]
     crossed = eer(scores[hard], given.target[hard])
     return {EER: 100 * found.eer, HARD: 100 * crossed, CLLR: found.cllr, MIN_CLLR: found.min_cllr}
 
@@ -77,12 +84,12 @@ def same_shrinkage(pipe: Pipeline, given: Experiment) -> dict[str, AnyArray]:
     before, chosen, train, test = pipe[:-1], pipe[-1], given.train, given.test
     settings = {name: chosen.settings_[name] for name in ("noise_prior", "speaker_prior")}
     settings |= {"max_iter": chosen.max_iter, "tol": chosen.tol}
-    X, Z = before.transform(train.X), before.transform(test.test)
+    X, Z = before.transform(train.X), before.transform(test.X)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # stopped early on purpose, as the automatic model is
         plain = PLDA(**settings).fit(X, train.speakers)
         joint = JointPLDA(**settings).fit(X, train.speakers, channels=train.channels)
-    return {name: model.score_trials(Z, Z, test.pairs) for name, model in (("PLDA", plain), ("Joint PLDA", joint))}
+    return {name: model.score_trials(Z, Z, given.pairs) for name, model in (("PLDA", plain), ("Joint PLDA", joint))}
 
 
 def avoided(plain: Mapping[str, float], joint: Mapping[str, float]) -> dict[str, float]:

@@ -28,7 +28,8 @@ from scipy.linalg import null_space
 import sets
 from jointplda import JointPLDA, automatic_pipeline, make_pipeline
 from jointplda._typing import Array
-from jointplda.evaluation.protocol import Experiment, Samples
+from jointplda.evaluation.labelled_samples import LabelledSamples
+from jointplda.evaluation.protocol import Experiment
 from jointplda.selection.search import Design
 
 UNTESTED = "Joint PLDA, untested"
@@ -36,7 +37,7 @@ UNTESTED = "Joint PLDA, untested"
 
 def blind_directions(data: Experiment) -> Array:
     """Orthonormal columns in which the means of channels do not differ, speakers being taken out first."""
-    X, channels = np.asarray(data.train.X, dtype=np.float64), data.train.channels[:, 0]
+    X, channels = np.asarray(data.train.X, dtype=np.float64), data.train.channels.values[0]
     speakers, codes = np.unique(data.train.speakers, return_inverse=True)
     means = np.array([X[codes == i].mean(axis=0) for i in range(len(speakers))])
     rest = X - means[codes]
@@ -47,7 +48,7 @@ def blind_directions(data: Experiment) -> Array:
     return found
 
 
-def situations(samples: Samples, seed: int) -> dict[str, Experiment]:
+def situations(samples: LabelledSamples, seed: int) -> dict[str, Experiment]:
     """The same training and test speakers: in one channel, in all, and in one with the channel removed."""
     crossed = sets.trials(samples, seed, channels=None)
     blind = replace(samples, X=samples.X @ blind_directions(crossed))
@@ -75,7 +76,7 @@ def run(data: Experiment, *, warn: bool) -> tuple[dict[str, dict[str, float]], D
     systems = {"PLDA": plain, UNTESTED: make_pipeline(*joint[:-1], untested), "Joint PLDA": joint}
     test = data.test
     return {
-        name: sets.figures(pipe.score_trials(test.enroll, test.test, test.pairs), data)
+        name: sets.figures(pipe.score_trials(test.X, test.X, data.pairs), data)
         for name, pipe in systems.items()
     }, joint[-1].design_
 

@@ -9,9 +9,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from jointplda import metrics
 from jointplda.errors import DataWarning, InputError
 from jointplda.evaluation import join
+from jointplda.evaluation.channel_means import ChannelMeans
 from jointplda.evaluation.evaluate import EvaluationSettings, TrialSides, evaluate
-from jointplda.evaluation.protocol import Samples, held_out, split_by_speaker, trials_of
-from jointplda.evaluation.systems import ChannelMeans, Recipe, TestSet, TrainingSet, all_pairs, run_systems
+from jointplda.evaluation.labelled_samples import LabelledSamples
+from jointplda.evaluation.protocol import all_pairs, held_out, trials_of
+from jointplda.evaluation.systems import Recipe, run_systems
+from jointplda.labels import ConditionColumns
 from jointplda.trial_list import ScoreTable, Trials
 from worlds.files_on_disk import as_rows, scored_world
 
@@ -38,8 +41,9 @@ def test_with_key_by_brute_force(seed):
     with pytest.warns(DataWarning):
         found = join.with_key(table, key, allow_missing=True)
     assert list(zip(as_rows(found.trials), found.trials.target, found.values)) == expected
-    with pytest.raises(InputError, match="allow-missing"):
+    with pytest.raises(InputError, match=r"allow_missing=True leaves them out") as refused:
         join.with_key(table, key)
+    assert refused.value.remedy.parameter == "allow_missing"
     order = rng.permutation(len(scored))
     again = join.with_key(table, trials_from([scored[i] for i in order], order % 2))
     assert_array_equal(again.values, values[order])
@@ -92,7 +96,8 @@ def test_parts_and_intervals_are_those_of_their_trials():
         assert part.measures.eer == metrics.eer(scores[chosen], target[chosen])
         own = metrics.bootstrap(scores[chosen], target[chosen], a[chosen], b[chosen], draws=60, level=0.8,
                                 priors=(0.05,), seed=5)  # fmt: skip
-        assert part.intervals == {measure: own.interval(measure) for measure in own.draws}
+        assert part.intervals == {str(measure): own.interval(measure) for measure in own.draws}
+        assert {str(kind): one.value for kind, one in part.estimates.items()} == part.measures.named()
 
 
 def test_the_most_frequent_conditions_are_kept(monkeypatch):
@@ -114,29 +119,32 @@ def test_channel_means_by_hand():
         means = {level: rest[seen[:, k] == level].mean(axis=0) for level in ("a", "b")}
         rest = rest - [means.get(level, np.zeros(3)) for level in seen[:, k]]
         expected = expected - [means.get(level, np.zeros(3)) for level in new[:, k]]
-    found = ChannelMeans(X, seen)
-    assert_allclose(found.remove(Y, new), expected, atol=1e-12)
-    assert_allclose(found.remove(X, seen), rest, atol=1e-12)
-    assert_allclose(found.remove(X, seen)[seen[:, 1] == "a"].mean(axis=0), 0, atol=1e-12)
+    known, other = (ConditionColumns(("room", "phone"), tuple(labels.T)) for labels in (seen, new))
+    found = ChannelMeans(X, known)
+    assert_allclose(found.remove(Y, other), expected, atol=1e-12)
+    assert_allclose(found.remove(X, known), rest, atol=1e-12)
+    assert_allclose(found.remove(X, known)[seen[:, 1] == "a"].mean(axis=0), 0, atol=1e-12)
 
 
 def small_samples(speakers, seed=0):
     rng = np.random.default_rng(seed)
     owner = np.repeat(speakers, 4)
-    channels = rng.choice(["en", "fr", ""], (len(owner), 1))
+    channels = ConditionColumns(("language",), (rng.choice(["en", "fr", ""], (len(owner), 1))[:, 0],))
     voices = {name: rng.normal(size=5) for name in speakers}
     X = np.array([voices[name] for name in owner]) + rng.normal(size=(len(owner), 5)) * 0.5
-    return Samples(np.array([f"{s}-{i}" for i, s in enumerate(owner)]), X, owner, channels)
+    return LabelledSamples(np.array([f"{s}-{i}" for i, s in enumerate(owner)]), X, owner, channels)
 
 
 def test_trials_of_a_protocol(tmp_path):
     train, test = small_samples(["a", "b", "c"]), small_samples(["x", "y"], 1)
-    _, testing, sides, target = trials_of(train, test, ["language"])
-    first, second = testing.pairs.T
+    data = trials_of(train, test)
+    sides, target = data.sides, data.target
+    assert (data.train, data.test) == (train, test)
+    first, second = data.pairs.T
     assert len(target) == 28
     assert (first < second).all()
     assert_array_equal(target, test.speakers[first] == test.speakers[second])
-    language = test.channels[:, 0]
+    (language,) = test.channels.values
     known = (language[first] != "") & (language[second] != "")
     assert_array_equal(sides.same_channel, np.where(known, language[first] == language[second], -1))
     assert_array_equal(np.asarray(sides.enroll_speakers) == np.asarray(sides.test_speakers), target)
@@ -145,17 +153,17 @@ def test_trials_of_a_protocol(tmp_path):
     lines = [f"{test.ids[i]} {test.ids[j]} {('nontarget', 'target')[test.speakers[i] == test.speakers[j]]}\n"
              for i, j in rows]  # fmt: skip
     (tmp_path / "t").write_text("".join(lines))
-    _, listed, _, truth = trials_of(train, test, ["language"], tmp_path / "t")
+    listed = trials_of(train, test, tmp_path / "t")
     assert_array_equal(listed.pairs, rows)
-    assert_array_equal(truth, [False, True, True])
+    assert_array_equal(listed.target, [False, True, True])
     for line in (0, 1):
         wrong = list(lines)
         wrong[line] = wrong[line].replace("nontarget", "?").replace("target", "nontarget").replace("?", "target")
         (tmp_path / "t").write_text("".join(wrong))
         with pytest.raises(InputError, match="1 trials say otherwise"):
-            trials_of(train, test, ["language"], tmp_path / "t")
+            trials_of(train, test, tmp_path / "t")
     with pytest.raises(InputError, match="should differ"):
-        trials_of(train, small_samples(["c", "x"]), ["language"])
+        trials_of(train, small_samples(["c", "x"]))
 
 
 def test_held_out_speakers():
@@ -167,48 +175,16 @@ def test_held_out_speakers():
     assert (chosen != held_out(speakers, 0.35, 1)).any()
 
 
-def crossed_samples():
-    speakers, channels = np.divmod(np.arange(20 * 12), 12)
-    names = np.array([f"s{one}" for one in speakers])
-    ids = np.array([f"id{i}" for i in range(240)])
-    return Samples(ids, np.arange(240.0)[:, None], names, np.array(["a", "b", "c", "d"])[channels % 4][:, None])
-
-
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize(("channels", "speakers"), [(None, None), (1, None), (2, 5), (None, 7)])
-def test_training_and_test_speakers_differ(seed, channels, speakers):
-    samples = crossed_samples()
-    train, test = split_by_speaker(samples, seed, channels_per_speaker=channels, speakers=speakers)
-    assert not set(train.speakers) & set(test.speakers)
-    assert len(set(train.speakers)) == (speakers or 13)
-    assert len(set(test.speakers)) == 7
-    for name in set(train.speakers):
-        assert len(set(train.channels[train.speakers == name, 0])) == (channels or 4)
-    for name in set(test.speakers):
-        assert_array_equal(np.unique(test.channels[test.speakers == name, 0], return_counts=True)[1], [2, 2, 2, 2])
-    for part in (train, test):
-        assert_array_equal(samples.ids[part.X[:, 0].astype(int)], part.ids)
-        assert_array_equal(samples.speakers[part.X[:, 0].astype(int)], part.speakers)
-    whole, same = split_by_speaker(samples, seed, channels_per_speaker=channels)
-    assert_array_equal(test.ids, same.ids)
-    assert_array_equal(train.ids, whole.ids[np.isin(whole.speakers, train.speakers)])
-    fewer, cut = split_by_speaker(samples, seed, train_share=0.25, test_per_cell=1)
-    assert len(set(fewer.speakers)) == 5
-    assert len(cut.ids) == 15 * 4
-
-
 def test_systems_score_what_they_say(monkeypatch):
     from jointplda.evaluation import systems
 
     monkeypatch.setattr(systems, "_AT_ONCE", 5)
     train, test = small_samples([f"t{i}" for i in range(12)]), small_samples(["x", "y", "z"], 1)
     pairs = np.random.default_rng(0).permutation(all_pairs(12))[:, ::-1]
-    training = TrainingSet(train.X, train.speakers, train.channels, ["language"])
-    testing = TestSet(test.X, test.X, pairs, test.channels, test.channels)
     recipe = Recipe(pca=4, speaker_rank=2, channel_rank=1, max_iter=10, same_channel=0.1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = {one.name: one for one in run_systems(training, testing, recipe)}
+        found = {one.name: one for one in run_systems(train, test, pairs, recipe)}
 
     def cosine(X, mean):
         unit = (X - mean) / np.linalg.norm(X - mean, axis=1, keepdims=True)

@@ -9,6 +9,8 @@ from numpy.testing import assert_allclose
 from jointplda import metrics
 from jointplda.errors import InputError
 from jointplda.metrics import speaker_bootstrap as module
+from jointplda.metrics.measure_kind import CLLR, EER
+from jointplda.progress import Progress
 from oracles import metric_definitions
 
 
@@ -34,10 +36,11 @@ def check_draws(scores, target, a, b, **tolerance):
     for index, draw in enumerate(drawn):
         copies = weights_of(draw, a, b).astype(int)
         s, t = np.repeat(scores, copies), np.repeat(target, copies)
-        expected = metrics.measure(s, t, (0.05, 0.3)).named()
-        for name, value in expected.items():
-            assert_allclose(result.draws[name][index], value, err_msg=name, **tolerance)
-        assert_allclose(expected["Cllr"], metric_definitions.cllr(s, t), rtol=1e-9)
+        expected = metrics.measure(s, t, (0.05, 0.3)).figures()
+        assert set(result.draws) == set(expected)
+        for measure, value in expected.items():
+            assert_allclose(result.draws[measure][index], value, err_msg=str(measure), **tolerance)
+        assert_allclose(expected[CLLR], metric_definitions.cllr(s, t), rtol=1e-9)
 
 
 def test_draws_are_measures_of_copied_trials():
@@ -65,8 +68,8 @@ def test_infinite_scores():
     drawn = np.random.default_rng(0).multinomial(12, np.full(12, 1 / 12), size=20)
     hit = [bool(weights_of(draw, a, b)[5]) for draw in drawn] if target[5] else [False] * 20
     wrong = [h or (not target[0] and bool(weights_of(draw, a, b)[0])) for h, draw in zip(hit, drawn)]
-    np.testing.assert_array_equal(np.isinf(result.draws["Cllr"]), wrong)
-    assert not np.isnan(result.draws["EER"]).any()
+    np.testing.assert_array_equal(np.isinf(result.draws[CLLR]), wrong)
+    assert not np.isnan(result.draws[EER]).any()
 
 
 def test_speakers_may_be_any_labels_and_sides_may_swap():
@@ -75,7 +78,7 @@ def test_speakers_may_be_any_labels_and_sides_may_swap():
     names = np.array([f"speaker {i:02d}" for i in range(12)])
     named = metrics.bootstrap(scores, target, names[b], names[a], draws=50)
     assert plain.speakers == named.speakers == 12
-    assert_allclose(plain.draws["EER"], named.draws["EER"], rtol=1e-12)
+    assert_allclose(plain.draws[EER], named.draws[EER], rtol=1e-12)
     low, high = plain.interval("EER")
     assert low <= metrics.eer(scores, target) <= high
 
@@ -83,17 +86,21 @@ def test_speakers_may_be_any_labels_and_sides_may_swap():
 def test_a_class_that_vanishes_is_left_out():
     scores, target, a, b = np.array([1.0, 2.0, -1.0]), np.array([1, 1, 0]), np.array([0, 1, 0]), np.array([0, 1, 1])
     result = metrics.bootstrap(scores, target, a, b, draws=100)
-    assert 0 < np.isnan(result.draws["EER"]).sum() < 100
+    assert 0 < np.isnan(result.draws[EER]).sum() < 100
     assert result.interval("EER") == (0.0, 0.0)
 
 
 def test_progress_and_bad_settings():
     scores, target, a, b = world(np.random.default_rng(4))
     calls = []
-    metrics.bootstrap(scores, target, a, b, draws=300, callback=lambda *args: calls.append(args))
-    assert calls[-1] == (300, 300)
+    metrics.bootstrap(scores, target, a, b, draws=300, callback=calls.append)
+    assert calls == [Progress("bootstrap", done, 300) for done in (128, 256, 300)]
     with pytest.raises(InputError, match="draws"):
         metrics.bootstrap(scores, target, a, b, draws=0)
+    with pytest.raises(InputError, match="level"):
+        metrics.bootstrap(scores, target, a, b, level=1.0)
+    with pytest.raises(InputError, match=r"'EER', .*got 'eer'"):
+        metrics.bootstrap(scores, target, a, b, draws=1).interval("eer")
     with pytest.raises(InputError, match="test_speakers"):
         metrics.bootstrap(scores, target, a, b[:-1])
     with pytest.raises(InputError, match="missing"):
@@ -102,10 +109,10 @@ def test_progress_and_bad_settings():
 
 def test_interval_is_a_percentile_moved_by_the_bias():
     draws = np.arange(1.0, 1001.0)
-    plain = metrics.Bootstrap({"EER": draws}, {"EER": 500.5}, 0.9, 10)
+    plain = metrics.Bootstrap({EER: draws}, {EER: 500.5}, 0.9, 10)
     assert plain.interval("EER", correct_bias=False) == (50.0, 950.0)
     assert plain.interval("EER") == (50.0, 950.0)
-    biased = metrics.Bootstrap({"EER": draws}, {"EER": 700.5}, 0.9, 10)
+    biased = metrics.Bootstrap({EER: draws}, {EER: 700.5}, 0.9, 10)
     z0 = NormalDist().inv_cdf(0.7)
     expected = [1000 * NormalDist().cdf(2 * z0 + z) for z in (-1.6448536, 1.6448536)]
     assert_allclose(biased.interval("EER"), expected, atol=1.0)

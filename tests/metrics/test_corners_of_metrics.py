@@ -10,6 +10,7 @@ from jointplda.calibration import AffineCalibration, fit_affine, load_calibratio
 from jointplda.calibration.pav import pav_curve
 from jointplda.errors import DataWarning
 from jointplda.metrics._sorting import spread_ranks
+from jointplda.metrics.measure_kind import CLLR, EER, MIN_CLLR, Measure, MeasureKind
 from oracles import metric_definitions
 
 PRIORS = (0.05, 0.5, 0.8)
@@ -36,13 +37,13 @@ def mixed_world(seed, n=60, speakers=5):
     return np.round(rng.normal(size=n) * 3 + target, 1), target, *rng.integers(0, speakers, (2, n))
 
 
-def named(scores, target):
-    figures = {"EER": metric_definitions.eer(scores, target), "Cllr": metric_definitions.cllr(scores, target)}
+def defined(scores, target):
+    figures = {EER: metric_definitions.eer(scores, target), CLLR: metric_definitions.cllr(scores, target)}
     with np.errstate(all="ignore"):
-        figures["minCllr"] = metric_definitions.min_cllr(scores, target)
+        figures[MIN_CLLR] = metric_definitions.min_cllr(scores, target)
     for prior in PRIORS:
-        figures[f"minDCF({prior:g})"] = metric_definitions.min_dcf(scores, target, prior)
-        figures[f"actDCF({prior:g})"] = metric_definitions.act_dcf(scores, target, prior)
+        figures[Measure(MeasureKind.MIN_DCF, prior)] = metric_definitions.min_dcf(scores, target, prior)
+        figures[Measure(MeasureKind.ACT_DCF, prior)] = metric_definitions.act_dcf(scores, target, prior)
     return figures
 
 
@@ -58,22 +59,22 @@ def test_draws_and_estimates_of_any_trials_are_measures_of_copies(seed, infinite
     for index, draw in enumerate([*drawn, np.ones(5, dtype=int)]):
         copies = np.where(a == b, draw[a], draw[a] * draw[b])
         s, t = np.repeat(scores, copies), np.repeat(target, copies)
-        for name, value in named(s, t).items():
-            found = result.draws[name][index] if index < 4 else result.estimates[name]
-            assert_allclose(found, value, rtol=1e-5, atol=1e-7, err_msg=name)
+        for measure, value in defined(s, t).items():
+            found = result.draws[measure][index] if index < 4 else result.estimates[measure]
+            assert_allclose(found, value, rtol=1e-5, atol=1e-7, err_msg=str(measure))
 
 
 def test_ties_with_the_estimate_are_no_bias():
     draws = np.concatenate((np.arange(300.0), np.full(400, 300.0), np.arange(301.0, 601.0)))
-    found = metrics.Bootstrap({"EER": draws}, {"EER": 300.0}, 0.9, 10)
+    found = metrics.Bootstrap({EER: draws}, {EER: 300.0}, 0.9, 10)
     assert_allclose(found.interval("EER"), found.interval("EER", correct_bias=False), atol=1.0)
 
 
 def test_infinite_draws_have_an_interval():
     draws = np.concatenate((np.arange(40.0), np.full(60, np.inf)))
-    found = metrics.Bootstrap({"Cllr": draws}, {"Cllr": np.inf}, 0.9, 10)
+    found = metrics.Bootstrap({CLLR: draws}, {CLLR: np.inf}, 0.9, 10)
     assert found.interval("Cllr", correct_bias=False) == (4.0, np.inf)
-    assert metrics.Bootstrap({"Cllr": draws[40:]}, {"Cllr": np.inf}, 0.9, 10).interval("Cllr") == (np.inf, np.inf)
+    assert metrics.Bootstrap({CLLR: draws[40:]}, {CLLR: np.inf}, 0.9, 10).interval("Cllr") == (np.inf, np.inf)
 
 
 @pytest.mark.parametrize("sign", [1, -1])

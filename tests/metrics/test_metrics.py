@@ -1,4 +1,4 @@
-"""Measures against their definitions (tests/metric_definitions.py) and against llreval."""
+"""Measures against their definitions (tests/oracles/metric_definitions.py) and against llreval."""
 
 import numpy as np
 import pytest
@@ -77,6 +77,27 @@ def test_measure_gives_what_the_functions_give():
     assert set(metrics.measure(scores, target, is_llr=False).named()) & {"Cllr", "actDCF(0.05)"} == set()
 
 
+def test_figures_carry_their_kind_and_prior():
+    figures = metrics.measure(*trials(3), (0.05, 0.5)).figures()
+    assert [(each.kind.value, each.prior) for each in figures] == [
+        ("EER", None),
+        *((kind, prior) for kind in ("minDCF", "actDCF") for prior in (0.05, 0.5)),
+        ("Cllr", None),
+        ("minCllr", None),
+        ("calibration loss", None),
+    ]
+    assert [str(each) for each in figures][:3] == ["EER", "minDCF(0.05)", "minDCF(0.5)"]
+    cosines = metrics.measure(*trials(3), (0.05,), is_llr=False).figures()
+    assert {each for each in figures if not each.kind.needs_llr and each.prior != 0.5} == set(cosines)
+
+
+def test_the_hull_comes_with_the_measures():
+    scores, target = trials(4, n=300)
+    own, again = metrics.measure(scores, target).hull, hull(scores, target)
+    np.testing.assert_array_equal(own.targets, again.targets)
+    np.testing.assert_array_equal(own.nontargets, again.nontargets)
+
+
 def test_known_values():
     target = [True, True, False, False]
     assert metrics.eer([3, 1, 0, -1], target) == 0.0
@@ -148,7 +169,7 @@ def test_equal_weights_change_nothing(measure):
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        ([1.0, 1.0], "one value for each of the 3"),
+        ([1.0, 1.0], "one value for each of 3"),
         ([1.0, -1.0, 1.0], "not negative"),
         ([1.0, np.nan, 1.0], "finite"),
         ([0.0, 1.0, 1.0], "some targets"),

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 
     from jointplda.commands.options import Talk
     from jointplda.evaluation.evaluate import Evaluation, EvaluationSettings
+    from jointplda.evaluation.labelled_samples import LabelledSamples
     from jointplda.evaluation.protocol import Experiment
-    from jointplda.evaluation.systems import Recipe, Scored, TrainingSet
+    from jointplda.evaluation.systems import Recipe, Scored
+    from jointplda.progress import Progress
 
 
 def recipe_options(function: Any) -> Any:
@@ -99,7 +101,7 @@ def run(
         print_json({"systems": {name: as_dict(result) for name, result in results.items()}})
         return
     print_results(results)
-    click.echo(f'"cross / same": targets across {experiment.train.conditions[0]} against non-targets within one.')
+    click.echo(f'"cross / same": targets across {experiment.train.channels.names[0]} against non-targets within one.')
     print_intervals(list(results.values()))
 
 
@@ -110,14 +112,15 @@ def _train_all(given: dict[str, Any], experiment: Experiment, talk: Talk) -> lis
     scored, begun = [], time.monotonic()
     with bar(talk, "training and scoring") as progress:
 
-        def told(name: str, iteration: Any) -> None:
-            if iteration is None:
-                talk.say(f"{name} ...", least=1)
-            elif iteration.iteration % 5 == 0:
-                progress(iteration.iteration, given["max_iter"])
+        def show(step: Progress) -> None:
+            if not step.done:
+                talk.say(f"{step.stage} ...", least=1)
+            elif step.done % 5 == 0:
+                progress(step)
 
         chosen = given.get("systems") or None
-        for system in run_systems(experiment.train, experiment.test, _recipe(given), systems=chosen, callback=told):
+        train, test, pairs = experiment.train, experiment.test, experiment.pairs
+        for system in run_systems(train, test, pairs, _recipe(given), systems=chosen, callback=show):
             scored.append(system)
             took = time.monotonic() - begun
             talk.say(f"{system.name}: trained and scored ({took:.1f} s)", least=1)
@@ -135,13 +138,8 @@ def _evaluate_all(
     for system in scored:
         with bar(talk, f"evaluating {system.name}") as progress:
             own = replace(settings, is_llr=system.is_llr)
-            done = _bar_callback(progress)
-            results[system.name] = evaluate(system.scores, experiment.target, experiment.sides, own, done)
+            results[system.name] = evaluate(system.scores, experiment.target, experiment.sides, own, progress)
     return results
-
-
-def _bar_callback(progress: Any) -> Any:
-    return lambda part, done, of: progress(done, of)
 
 
 def _recipe(given: dict[str, Any]) -> Recipe:
@@ -151,7 +149,7 @@ def _recipe(given: dict[str, Any]) -> Recipe:
 
 
 def _report(
-    given: dict[str, Any], scored: list[Scored], results: dict[str, Evaluation], train: TrainingSet,
+    given: dict[str, Any], scored: list[Scored], results: dict[str, Evaluation], train: LabelledSamples,
     facts: Sequence[tuple[str, str]], title: str,
 ) -> None:  # fmt: skip
     from jointplda.commands.report_output import write_report
@@ -164,12 +162,12 @@ def _report(
     told = [
         *facts,
         ("training", f"{len(train.X):,} samples of {len(set(train.speakers.tolist())):,} speakers"),
-        ("conditions", ", ".join(train.conditions)),
+        ("conditions", ", ".join(train.channels.names)),
         ("settings", ", ".join(f"{name} {value}" for name, value in asdict(_recipe(given)).items())),
     ]
     write_report(
-        given["report"], title, systems, list(results.values()), train.conditions[0], told,
-        summary_of(results, train.conditions[0]),
+        given["report"], title, systems, list(results.values()), train.channels.names[0], told,
+        summary_of(results, train.channels.names[0]),
     )  # fmt: skip
 
 
@@ -178,14 +176,17 @@ def _experiment(given: dict[str, Any], talk: Talk) -> Experiment:
     import numpy as np
 
     from jointplda.commands import data_input
-    from jointplda.evaluation.protocol import Samples, held_out, trials_of
+    from jointplda.evaluation.labelled_samples import LabelledSamples
+    from jointplda.evaluation.protocol import held_out, trials_of
+    from jointplda.labels import ConditionColumns
 
-    def samples(path: Any) -> tuple[Samples, Any]:
+    def samples(path: Any) -> tuple[LabelledSamples, Any]:
         table = data_input.load(path, given["labels"])
         kept, speakers, channels = data_input.labelled(
             table, given["speaker"], given["channels"], talk, allow_missing=given["allow_missing"]
         )
-        return Samples(kept.ids, kept.X, speakers, np.stack(channels, axis=1)), kept
+        names = tuple(data_input.condition_names(given["channels"], kept))
+        return LabelledSamples(kept.ids, kept.X, speakers, ConditionColumns(names, tuple(channels))), kept
 
     whole, table = samples(given["data"])
     if given["test"]:
@@ -202,5 +203,4 @@ def _experiment(given: dict[str, Any], talk: Talk) -> Experiment:
     else:
         chosen = held_out(whole.speakers, given["test_share"], given["seed"])
         train, test = whole.take(~chosen), whole.take(chosen)
-    names = list(data_input.condition_names(given["channels"], table))
-    return trials_of(train, test, names, given["trials"], allow_missing=given["allow_missing"])
+    return trials_of(train, test, given["trials"], allow_missing=given["allow_missing"])

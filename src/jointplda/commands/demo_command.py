@@ -40,18 +40,20 @@ def command(quiet: bool, verbose: bool, **given: Any) -> None:
         options.check_new(given["report"], True)
         from jointplda.commands.compare_command import run
         from jointplda.datasets import load_voices
-        from jointplda.evaluation.protocol import Samples, trials_of
+        from jointplda.evaluation.labelled_samples import LabelledSamples
+        from jointplda.evaluation.protocol import trials_of
+        from jointplda.labels import ConditionColumns
 
         voices = load_voices()
         train, test = (
-            Samples(part.ids, part.X, part.voice, part.transmission[:, None])
+            LabelledSamples(part.ids, part.X, part.voice, ConditionColumns(("transmission",), (part.transmission,)))
             for part in (voices.train(), voices.test())
         )
         talk.say(
             f"{len(train.ids):,} recordings of {len(set(train.speakers.tolist()))} synthetic voices to train on, "
             f"{len(test.ids):,} of {len(set(test.speakers.tolist()))} others to test on"
         )
-        experiment = trials_of(train, test, ["transmission"])
+        experiment = trials_of(train, test)
         facts = [("data", "voices that come with jointplda (synthetic; see the data card)")]
         run(given, experiment, facts, talk, "Joint PLDA on the bundled voices")
         click.echo(f"Open {given['report'].resolve()} in a browser.", err=given["as_json"])
@@ -63,7 +65,7 @@ def _export(folder: Path, talk: Talk) -> None:
 
     from jointplda.datasets import load_voices
     from jointplda.embedding_table import EmbeddingTable
-    from jointplda.evaluation.systems import all_pairs
+    from jointplda.evaluation.protocol import all_pairs
     from jointplda.formats import write_embeddings, write_trials
     from jointplda.trial_list import Trials
 

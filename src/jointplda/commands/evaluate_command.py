@@ -83,9 +83,7 @@ def _one(path: Path, name: str, key: Any, given: dict[str, Any], talk: Talk) -> 
     table, target = with_truth(read_scores(path), key, path, given["key"], given["allow_missing"])
     settings = EvaluationSettings(given["draws"], 0.9, tuple(given["priors"]), not given["not_llr"], given["seed"])
     with bar(talk, name) as progress:
-        return evaluate(
-            table.values, target, _sides(table.trials, given, talk), settings, lambda part, done, of: progress(done, of)
-        )
+        return evaluate(table.values, target, _sides(table.trials, given, talk), settings, progress)
 
 
 def _sides(trials: Any, given: dict[str, Any], talk: Talk) -> TrialSides:

@@ -1,43 +1,51 @@
 """Results of one system: all measures, pooled, in the four cells and by condition, with intervals."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jointplda._typing import Array, BoolArray
+from jointplda._typing import Array, BoolArray, IntArray
 from jointplda.errors import InputError, warn
 from jointplda.labels import encode
 from jointplda.metrics._checks import as_trials
-from jointplda.metrics.cells import CELL_PARTS, cell_parts
+from jointplda.metrics.cells import cell_parts
+from jointplda.metrics.measure_kind import Estimate, Measure
 from jointplda.metrics.measures import PRIORS, Measures, measure
+from jointplda.metrics.sorted_trials import SortedTrials
 from jointplda.metrics.speaker_bootstrap import bootstrap, speaker_codes
+from jointplda.progress import Progress, ProgressCallback
 
 POOLED = "pooled"
 MOST_CONDITIONS = 50
-IntArray = NDArray[np.int64]
-Progress = Callable[[str, int, int], object]
 
 
 @dataclass(frozen=True)
 class Part:
-    """Some of the trials and what they give.
+    """Results on a part of the trials.
 
     Parameters
     ----------
     measures : Measures or None
         None where the part lacks targets or non-targets.
-    intervals : dict of str to (float, float)
-        By the names of ``Measures.named``; empty if no draws were made.
+    estimates : dict of Measure to Estimate
+        Every figure with its interval.
     targets, nontargets : int
+        Numbers of trials.
     """
 
     measures: Measures | None
-    intervals: Mapping[str, tuple[float, float]]
+    estimates: Mapping[Measure, Estimate]
     targets: int
     nontargets: int
+
+    @property
+    def intervals(self) -> dict[str, tuple[float, float]]:
+        """Lower and upper end of every interval, by the names of ``Measures.named``; empty without draws."""
+        return {str(name): (one.low, one.high) for name, one in self.estimates.items() if not np.isnan(one.low)}
 
 
 @dataclass(frozen=True)
@@ -49,13 +57,15 @@ class Evaluation:
     scores : ndarray, shape (n,)
     target : ndarray of bool, shape (n,)
     same_channel : ndarray of int8, shape (n,), or None
-        1 same, 0 cross, -1 not known.
+        1 where both sides of a trial share their channel, 0 where they do not, -1 where it is not known.
     parts : dict of str to Part
         "pooled", the cells ("same / same", ...), then "column = value".
     is_llr : bool
+        Whether the scores are log-likelihood ratios.
     draws, speakers : int
-        How many draws, of how many speakers; 0 without intervals.
+        Number of bootstrap draws, and of speakers drawn from; 0 without intervals.
     level : float
+        Coverage of the intervals.
     """
 
     scores: Array
@@ -69,8 +79,22 @@ class Evaluation:
 
     @property
     def pooled(self) -> Part:
-        """All trials."""
+        """Results on all trials."""
         return self.parts[POOLED]
+
+    @cached_property
+    def _order(self) -> NDArray[np.intp]:
+        return np.argsort(self.scores)
+
+    @cached_property
+    def ascending(self) -> SortedTrials:
+        """All trials in ascending order of score, sorted once."""
+        return SortedTrials(self.scores[self._order], self.target[self._order])
+
+    @cached_property
+    def ascending_same_channel(self) -> NDArray[np.int8] | None:
+        """``same_channel`` in the same order."""
+        return None if self.same_channel is None else self.same_channel[self._order]
 
 
 @dataclass(frozen=True)
@@ -89,7 +113,7 @@ class Coded:
 
     @classmethod
     def of(cls, labels: Any, what: str) -> "Coded":
-        """Codes of labels (n,); what is coded already stays as it is."""
+        """Codes of labels (n,); labels that are coded already are returned as they are."""
         if isinstance(labels, Coded):
             return labels
         codes, levels = encode(labels, what=what)
@@ -98,12 +122,12 @@ class Coded:
 
 @dataclass(frozen=True)
 class EvaluationSettings:
-    """How to measure.
+    """Settings of an evaluation.
 
     Parameters
     ----------
     draws : int
-        Bootstrap draws; 0 for no intervals.
+        Number of bootstrap draws; 0 for no intervals.
     level : float
         Coverage of the intervals.
     priors : sequence of float
@@ -111,6 +135,7 @@ class EvaluationSettings:
     is_llr : bool
         False for scores such as cosines.
     seed : int
+        Seed of the draws.
     """
 
     draws: int = 1000
@@ -127,11 +152,11 @@ class TrialSides:
     Parameters
     ----------
     enroll_speakers, test_speakers : array-like, shape (n,), or None
-        Needed for intervals. Whole numbers from 0 are quickest.
+        Speakers of both sides, for intervals. Integers from 0 on are fastest.
     same_channel : array-like of int, shape (n,), or None
         1 where both sides share their channel, 0 where they do not, -1 where it is not known.
     conditions : dict of str to Coded or array-like, each of shape (n,)
-        Further labels of trials, each value a part of its own; empty text is no value.
+        Further labels of trials; each value makes a part of its own. An empty string is no value.
     """
 
     enroll_speakers: Any = None
@@ -145,7 +170,7 @@ def evaluate(
     target: ArrayLike,
     sides: TrialSides | None = None,
     settings: EvaluationSettings | None = None,
-    callback: Progress | None = None,
+    callback: ProgressCallback | None = None,
 ) -> Evaluation:
     """Measure scored trials, pooled and in parts.
 
@@ -158,7 +183,7 @@ def evaluate(
         Speakers (for intervals), channels (for the cells) and conditions.
     settings : EvaluationSettings, optional
     callback : callable, optional
-        Called with (part, draws done, draws).
+        Called with a ``Progress`` of stage "bootstrap, <part>" as draws are done.
 
     Returns
     -------
@@ -166,11 +191,18 @@ def evaluate(
     """
     values, mask = as_trials(scores, target)
     if np.median(values[mask]) < np.median(values[~mask]):
-        warn("targets score lower than non-targets in the middle: do higher scores mean the same speaker?")
+        warn(
+            "the median score of targets is below that of non-targets. Check the key, and that higher scores mean the "
+            "same speaker.",
+            parameter="scores",
+        )
     sides, settings = sides or TrialSides(), settings or EvaluationSettings()
     same = None if sides.same_channel is None else np.asarray(sides.same_channel, dtype=np.int8)
     if same is not None and same.shape != mask.shape:
-        raise InputError(f"same_channel should have one value for each of the {len(mask):,} scores, got {same.shape}.")
+        raise InputError(
+            f"expected one value for each of the {len(mask):,} scores, got shape {same.shape}.",
+            parameter="same_channel",
+        )
     drawn = settings.draws if sides.enroll_speakers is not None and sides.test_speakers is not None else 0
     speakers = speaker_codes(sides.enroll_speakers, sides.test_speakers, len(mask))[:2] if drawn else None
     measured = _Measurer(values, mask, speakers, settings, drawn, callback)
@@ -187,11 +219,11 @@ class _Measurer:
     pairs: tuple[IntArray, IntArray] | None
     settings: EvaluationSettings
     draws: int
-    callback: Progress | None
+    callback: ProgressCallback | None
     speakers: int = 0
 
     def part(self, name: str, members: BoolArray | None) -> Part:
-        """The trials of one part; all of them where ``members`` is None."""
+        """Results on one part; on all trials where ``members`` is None."""
         chosen: Any = slice(None) if members is None else members
         scores, target = self.scores[chosen], self.target[chosen]
         targets = int(np.count_nonzero(target))
@@ -199,9 +231,13 @@ class _Measurer:
         if not targets or not nontargets:
             return Part(None, {}, targets, nontargets)
         found = measure(scores, target, self.settings.priors, is_llr=self.settings.is_llr)
-        return Part(found, self._intervals(name, scores, target, chosen), targets, nontargets)
+        intervals = self._intervals(name, scores, target, chosen)
+        estimates = {kind: Estimate(value, *intervals.get(kind, ())) for kind, value in found.figures().items()}
+        return Part(found, estimates, targets, nontargets)
 
-    def _intervals(self, name: str, scores: Array, target: BoolArray, chosen: Any) -> dict[str, tuple[float, float]]:
+    def _intervals(
+        self, name: str, scores: Array, target: BoolArray, chosen: Any
+    ) -> dict[Measure, tuple[float, float]]:
         if self.pairs is None:
             return {}
         result = bootstrap(
@@ -214,30 +250,31 @@ class _Measurer:
             priors=self.settings.priors,
             is_llr=self.settings.is_llr,
             seed=self.settings.seed,
-            callback=None if self.callback is None else lambda done, of: self._report(name, done, of),
+            callback=None if self.callback is None else lambda step: self._report(name, step),
         )
         self.speakers = max(self.speakers, result.speakers)
-        return {measure_name: result.interval(measure_name) for measure_name in result.draws}
+        return {kind: result.interval(kind) for kind in result.draws}
 
-    def _report(self, name: str, done: int, of: int) -> None:
+    def _report(self, name: str, step: Progress) -> None:
         if self.callback is not None:
-            self.callback(name, done, of)
+            self.callback(Progress(f"{step.stage}, {name}", step.done, step.total))
 
 
 def _members(
     target: BoolArray, same: NDArray[np.int8] | None, conditions: Mapping[str, Any]
 ) -> Iterator[tuple[str, BoolArray | None]]:
-    """Each part's name and its trials; None for all of them."""
+    """The name and the trials of each part; None stands for all trials."""
     yield POOLED, None
     if same is not None:
-        known = same >= 0
-        cells = cell_parts(target, same == 1)
-        for name in CELL_PARTS:
-            yield name, cells[name] & known
+        for name, members in cell_parts(target, same == 1).items():
+            yield name, members & (same >= 0)
     for column, labels in conditions.items():
         coded = Coded.of(labels, column)
         if coded.codes.shape != target.shape:
-            raise InputError(f"{column!r} should have one label for each of the {len(target):,} scores.")
+            raise InputError(
+                f"expected one label of {column!r} for each of the {len(target):,} scores, got {coded.codes.shape}.",
+                parameter="conditions",
+            )
         counts = np.bincount(coded.codes[coded.codes >= 0], minlength=len(coded.names))
         for code in np.sort(np.argsort(-counts, kind="stable")[:MOST_CONDITIONS]):
             if counts[code]:

@@ -1,4 +1,4 @@
-"""Scores, keys and labels put side by side: which trial is which, who speaks in it, which channels it joins."""
+"""Scores joined with keys and labels: whether a trial is a target, its speakers and its channels."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,32 +7,33 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from jointplda._identifiers import listed, positions
+from jointplda._identifiers import positions
 from jointplda._typing import IntArray, Names
-from jointplda.errors import InputError, warn
+from jointplda.errors import InputError, Remedy, warn
 from jointplda.evaluation.evaluate import Coded
 from jointplda.trial_list import UNKNOWN, ScoreTable, Trials
 
+LEAVE_OUT = Remedy("allow_missing", True, "leaves them out")
+
 
 def with_key(scores: ScoreTable, key: Trials, *, allow_missing: bool = False) -> ScoreTable:
-    """Scored trials with the truth from a key.
+    """Join scored trials with the truth of a key.
 
     Parameters
     ----------
     scores : ScoreTable
     key : Trials
-        Its ``target`` must be known; trials that it does not label are left out.
+        Trials that the key does not label are left out.
     allow_missing : bool
-        Leave out trials that are only in one of both, instead of refusing.
+        Leave out trials that only one of scores and key has, instead of raising.
 
     Returns
     -------
     ScoreTable
-        In the order of the key, with its truth and condition columns. Trials that are listed more than once count
-        once.
+        In the order of the key, with its truth and condition columns; repeated trials once.
     """
     if key.target is None:
-        raise InputError("the key does not say which trials are targets; expected a third column target/nontarget.")
+        raise InputError("expected a third column target/nontarget; the key has none.", parameter="key")
     key = _once(key.take(key.target != UNKNOWN))
     own = pair_codes(scores.trials)
     models, samples = positions(key.models, scores.trials.models), positions(key.samples, scores.trials.samples)
@@ -42,47 +43,46 @@ def with_key(scores: ScoreTable, key: Trials, *, allow_missing: bool = False) ->
     place = np.searchsorted(own, wanted, sorter=order)
     rows = order[np.minimum(place, len(order) - 1)] if len(order) else np.zeros(len(wanted), dtype=np.int64)
     found = (own[rows] == wanted) if len(order) else np.zeros(len(wanted), dtype=np.bool_)
-    _refuse_unmatched(scores, key, rows, found, allow_missing)
+    _check_matched(scores, key, rows, found, allow_missing)
     kept = key.take(found)
     return ScoreTable(kept, scores.values[rows[found]])
 
 
-def _refuse_unmatched(
+def _check_matched(
     scores: ScoreTable, key: Trials, rows: IntArray, found: NDArray[np.bool_], allow_missing: bool
 ) -> None:
-    """Trials without a score, and scores without a trial in the key."""
+    """Raise, or warn, where trials of the key have no score or scores are not in the key."""
     missing = np.flatnonzero(~found)
     pairs = pair_codes(scores.trials)
     extra = np.flatnonzero(~np.isin(pairs, pairs[rows[found]]))
     if not found.any():
-        first = scores.trials
         raise InputError(
-            f"no trial of the key has a score: the key has {_pair(key, 0) if len(key) else 'no trials'}, "
-            f"the scores have {_pair(first, 0) if len(first) else 'no trials'}. Are the ids written alike, and "
-            "enrollment and test in the same order?"
+            f"no trial of the key has a score: the key has {_first_pair(key)}, the scores have "
+            f"{_first_pair(scores.trials)}. Check that the ids are written alike, and that enrollment and test come in "
+            "the same order."
         )
     if not allow_missing and len(missing):
-        shown = listed((_pair(key, i) for i in missing), len(missing))
         raise InputError(
-            f"{len(missing):,} of {len(key):,} trials of the key have no score: {shown.split(' (')[0]}. "
-            "Use --allow-missing to leave them out."
+            f"{len(missing):,} of {len(key):,} trials of the key have no score: {_shown_pairs(key, missing)}.",
+            remedy=LEAVE_OUT,
         )
     if not allow_missing and len(extra):
-        shown = listed((_pair(scores.trials, i) for i in extra), len(extra))
         raise InputError(
-            f"{len(extra):,} of {len(scores.values):,} scores are not in the key: {shown.split(' (')[0]}. "
-            "Use --allow-missing to leave them out."
+            f"{len(extra):,} of {len(pairs):,} scores are not in the key: {_shown_pairs(scores.trials, extra)}.",
+            remedy=LEAVE_OUT,
         )
     if len(missing) or len(extra):
-        warn(f"{len(missing):,} trials without a score and {len(extra):,} scores without a key were left out.")
+        warn(
+            f"{len(missing):,} trials without a score and {len(extra):,} scores that are not in the key were left out."
+        )
 
 
 def _once(trials: Trials) -> Trials:
-    """Each pair once, where it came first."""
+    """Every pair once, at its first place in the list."""
     first = np.unique(pair_codes(trials), return_index=True)[1]
     if len(first) == len(trials):
         return trials
-    warn(f"{len(trials) - len(first):,} trials of the key are repeated and count once.")
+    warn(f"{len(trials) - len(first):,} repeated trials of the key count once.")
     return trials.take(np.sort(first))
 
 
@@ -92,11 +92,11 @@ def pair_codes(trials: Trials) -> IntArray:
 
 
 def speakers_from_targets(trials: Trials, models: Mapping[str, Sequence[str]] | None = None) -> tuple[Names, Names]:
-    """Speakers of models and of samples, as the key's own target trials join them.
+    """Speakers of models and of samples, inferred from the target trials of a key.
 
     Models and samples that a chain of target trials links are one speaker; an impostor sample without any target
-    trial is a speaker of its own. An enrollment name that is not in ``models`` is the sample of that name itself; a
-    model is linked to its own samples.
+    trial is a speaker of its own. A model is linked to its enrollment samples; a name on the enrollment side that is
+    not in ``models`` is the sample of that name.
 
     Returns
     -------
@@ -119,7 +119,7 @@ def speakers_from_targets(trials: Trials, models: Mapping[str, Sequence[str]] | 
 
 
 def model_labels(of_samples: Mapping[str, str], models: Mapping[str, Sequence[str]], names: Names) -> list[set[str]]:
-    """The labels that each model's enrollment samples have; a model without a map is a sample itself."""
+    """Labels of the enrollment samples of each model; a name that is not in ``models`` is a sample itself."""
     return [{of_samples.get(s, "") for s in models.get(str(name), [str(name)])} - {""} for name in names]
 
 
@@ -139,7 +139,7 @@ def same_channel(enroll: Sequence[set[str]], test: Names, trials: Trials) -> NDA
 
 
 def pair_conditions(enroll: Sequence[set[str]], test: Names, trials: Trials) -> Coded:
-    """Labels of both sides, as ``a`` where they agree and ``a / b`` (in order of the alphabet) where not."""
+    """Labels of both sides as one: ``a`` where they agree, ``a / b`` (in alphabetical order) where they do not."""
     left, first = np.unique(np.array(["+".join(sorted(each)) for each in enroll], dtype=np.str_), return_inverse=True)
     right, second = np.unique(test, return_inverse=True)
     texts = [["" if not a or not b else a if a == b else " / ".join(sorted((a, b))) for b in right] for a in left]
@@ -151,3 +151,12 @@ def pair_conditions(enroll: Sequence[set[str]], test: Names, trials: Trials) -> 
 
 def _pair(trials: Trials, index: int) -> str:
     return f"{trials.models[trials.enroll[index]]} {trials.samples[trials.test[index]]}"
+
+
+def _first_pair(trials: Trials) -> str:
+    return repr(_pair(trials, 0)) if len(trials) else "no trials"
+
+
+def _shown_pairs(trials: Trials, rows: IntArray, show: int = 5) -> str:
+    """The first few pairs of the given rows."""
+    return ", ".join(repr(_pair(trials, int(i))) for i in rows[:show]) + (", ..." if len(rows) > show else "")

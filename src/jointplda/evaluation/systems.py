@@ -1,67 +1,25 @@
-"""Systems to compare on the same training data and the same trials."""
+"""Systems to compare on the same training data and the same trials.
+
+"PLDA" is one model everywhere: simplified PLDA (SPLDA), x = mean + V y + noise with a full noise covariance.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from jointplda._typing import Array
+from jointplda._typing import AnyArray, Array, IntArray
 from jointplda.errors import InputError
 from jointplda.estimators.joint import JointPLDA
 from jointplda.estimators.pipeline import Pipeline, automatic_pipeline, make_pipeline
 from jointplda.estimators.plain import PLDA
-from jointplda.labels import ConditionColumns
-from jointplda.model.em import Iteration
+from jointplda.evaluation.channel_means import ChannelMeans
+from jointplda.evaluation.labelled_samples import LabelledSamples
 from jointplda.preprocessing import LDA, PCA, Center, LengthNorm
-
-Labels = NDArray[Any]
+from jointplda.progress import Progress, ProgressCallback
 
 _AT_ONCE = 2048
-
-
-@dataclass(frozen=True)
-class TrainingSet:
-    """Labelled embeddings to train on.
-
-    Parameters
-    ----------
-    X : ndarray, shape (n, d)
-    speakers : ndarray, shape (n,)
-    channels : ndarray of str, shape (n, conditions)
-        Empty text where a label is missing.
-    conditions : sequence of str
-        Names of the conditions.
-    """
-
-    X: NDArray[Any]
-    speakers: Labels
-    channels: Labels
-    conditions: Sequence[str]
-
-
-@dataclass(frozen=True)
-class TestSet:
-    """Embeddings to score, with the trials among them.
-
-    Parameters
-    ----------
-    enroll, test : ndarray, shape (n, d) and (m, d)
-        May be one and the same.
-    pairs : ndarray of int, shape (trials, 2)
-        Rows of ``enroll`` and of ``test``.
-    enroll_channels, test_channels : ndarray of str, shape (n, conditions) and (m, conditions), or None
-        Only the systems that remove channel means look at these; Joint PLDA averages over the channels.
-    """
-
-    __test__ = False
-
-    enroll: NDArray[Any]
-    test: NDArray[Any]
-    pairs: NDArray[np.int64]
-    enroll_channels: Labels | None = None
-    test_channels: Labels | None = None
 
 
 @dataclass(frozen=True)
@@ -75,11 +33,13 @@ class Recipe:
     speaker_rank, channel_rank : int or None
         Ranks of V and U.
     noise_prior, speaker_prior : float
-        Shrinkage, the same for every model.
+        Strengths of the priors, the same for every model; 0 is maximum likelihood.
     max_iter : int
+        Largest number of EM iterations.
     tol : float
+        EM stops when an iteration gains less, in nats per sample.
     same_channel : float
-        P(same channel) that Joint PLDA averages with.
+        Probability that both sides of a trial share their channel, with which Joint PLDA averages.
     """
 
     pca: int | None = 60
@@ -100,10 +60,12 @@ class Scored:
     Parameters
     ----------
     name, description : str
+        The name in tables, and one line that says what was trained.
     scores : ndarray, shape (trials,)
     is_llr : bool
+        Whether the scores are log-likelihood ratios.
     model : Pipeline or None
-        What was trained.
+        The fitted pipeline.
     """
 
     name: str
@@ -113,205 +75,188 @@ class Scored:
     model: Pipeline | None = field(default=None, repr=False)
 
 
-Callback = Callable[[str, Iteration | None], object]
+@dataclass(frozen=True)
+class _Task:
+    """What a system gets: data, trials, settings, and a callback for the iterations of EM."""
+
+    name: str
+    train: LabelledSamples
+    test: LabelledSamples
+    pairs: IntArray
+    recipe: Recipe
+    callback: ProgressCallback | None
+
+    @property
+    def dimensions(self) -> int:
+        """Dimensions that PCA keeps: those of the recipe, as far as the data have them."""
+        own: int = self.train.X.shape[1]
+        return min(self.recipe.pca or own, own, len(self.train.X) - 1)
+
+    @property
+    def model_settings(self) -> dict[str, Any]:
+        """Settings of a model; a speaker prior needs V of full rank, which is then the default."""
+        recipe = self.recipe
+        return {
+            "speaker_rank": None if recipe.speaker_prior > 0 else recipe.speaker_rank,
+            "noise_prior": recipe.noise_prior,
+            "speaker_prior": recipe.speaker_prior,
+            "max_iter": recipe.max_iter,
+            "tol": recipe.tol,
+            "callback": None if self.callback is None else self._report,
+        }
+
+    def _report(self, step: Any) -> None:
+        iteration = step.detail if isinstance(step, Progress) else step
+        if self.callback is not None:
+            self.callback(Progress(self.name, iteration.iteration, self.recipe.max_iter, iteration))
 
 
 def run_systems(
-    train: TrainingSet,
-    test: TestSet,
+    train: LabelledSamples,
+    test: LabelledSamples,
+    pairs: AnyArray,
     recipe: Recipe | None = None,
     *,
     systems: Sequence[str] | None = None,
-    callback: Callback | None = None,
+    callback: ProgressCallback | None = None,
 ) -> Iterator[Scored]:
     """Train and score each system in turn.
 
     Parameters
     ----------
-    train : TrainingSet
-    test : TestSet
+    train, test : LabelledSamples
+        Only the systems that remove channel means look at the channels of ``test``; Joint PLDA averages over the
+        channels of trials.
+    pairs : ndarray of int, shape (trials, 2)
+        The two rows of ``test`` that each trial compares.
     recipe : Recipe, optional
     systems : sequence of str, optional
-        Names from ``SYSTEMS``; default: all that the data allow.
+        Names from ``SYSTEMS``. The default is all that the data allow.
     callback : callable, optional
-        Called with a system's name and None as it begins, then with each EM iteration.
+        Called with a ``Progress`` whose stage is the system's name: as the system begins (0 done), and after each EM
+        iteration, with that ``Iteration`` as detail.
 
     Yields
     ------
     Scored
     """
     recipe = recipe or Recipe()
-    channels_known = test.enroll_channels is not None and test.test_channels is not None
-    chosen = list(SYSTEMS) if systems is None else list(systems)
-    for name in chosen:
+    for name in list(SYSTEMS) if systems is None else list(systems):
         if name not in SYSTEMS:
-            raise InputError(f"no system {name!r}; there are {', '.join(map(repr, SYSTEMS))}.")
-        if name.endswith(WITHOUT_MEANS) and not channels_known:
+            raise InputError(f"expected {', '.join(map(repr, SYSTEMS))}, got {name!r}.", parameter="systems")
+        if name.endswith(WITHOUT_MEANS) and not test.channels.values:
             if systems is None:
                 continue
-            raise InputError(f"{name!r} needs the channels of the test samples, which were not given.")
+            raise InputError(f"{name!r} needs the channels of the test samples.", parameter="systems")
         if callback is not None:
-            callback(name, None)
-        report = None if callback is None else _reporter(callback, name)
-        yield SYSTEMS[name](name, train, test, recipe, report)
+            callback(Progress(name, 0, recipe.max_iter))
+        yield SYSTEMS[name](_Task(name, train, test, pairs, recipe, callback))
 
 
-def _reporter(callback: Callback, name: str) -> Callable[[Iteration], object]:
-    return lambda iteration: callback(name, iteration)
-
-
-class ChannelMeans:
-    """Subtract the training mean of each sample's channel, condition after condition.
-
-    A channel that training has not seen, or that is not known, is taken to be at the overall mean.
-    """
-
-    def __init__(self, X: NDArray[Any], channels: Labels) -> None:
-        rest = np.asarray(X, dtype=np.float64) - X.mean(axis=0)
-        self.mean = X.mean(axis=0)
-        self.shifts: list[dict[str, NDArray[Any]]] = []
-        for column in channels.T:
-            means = {str(level): rest[column == level].mean(axis=0) for level in np.unique(column) if level != ""}
-            self.shifts.append(means)
-            rest -= self._shift(column, means)
-
-    def remove(self, X: NDArray[Any], channels: Labels) -> Array:
-        """Samples (n, d) without their channels' means."""
-        rest: Array = np.asarray(X, dtype=np.float64) - self.mean
-        for column, means in zip(channels.T, self.shifts, strict=True):
-            rest -= self._shift(column, means)
-        return rest
-
-    def _shift(self, column: Labels, means: dict[str, NDArray[Any]]) -> Array:
-        levels, index = np.unique(column, return_inverse=True)
-        zero = np.zeros_like(self.mean, dtype=np.float64)
-        shifts: Array = np.array([means.get(str(level), zero) for level in levels])
-        return shifts[index]
-
-
-Report = Callable[[Iteration], object] | None
-
-
-def _cosine(name: str, train: TrainingSet, test: TestSet, recipe: Recipe, report: Report) -> Scored:
-    center = Center().fit(train.X)
-    sides = [LengthNorm().fit_transform(center.transform(X)) for X in (test.enroll, test.test)]
-    scores = np.empty(len(test.pairs))
+def _cosine(task: _Task) -> Scored:
+    unit = LengthNorm().fit_transform(Center().fit(task.train.X).transform(task.test.X))
+    scores = np.empty(len(task.pairs))
     for start in range(0, len(scores), _AT_ONCE):
-        rows = test.pairs[start : start + _AT_ONCE]
-        scores[start : start + _AT_ONCE] = np.einsum("ij,ij->i", sides[0][rows[:, 0]], sides[1][rows[:, 1]])
-    return Scored(name, "cosine of centred embeddings; not a log-likelihood ratio", scores, is_llr=False)
+        rows = task.pairs[start : start + _AT_ONCE]
+        scores[start : start + _AT_ONCE] = np.einsum("ij,ij->i", unit[rows[:, 0]], unit[rows[:, 1]])
+    return Scored(task.name, "Cosine of centred embeddings; not a log-likelihood ratio", scores, is_llr=False)
 
 
-def _lda_plda(name: str, train: TrainingSet, test: TestSet, recipe: Recipe, report: Report) -> Scored:
-    pca = _dimensions(recipe.pca, train)
-    kept = min(pca, len(np.unique(train.speakers)) - 1, recipe.lda or pca)
-    model = PLDA(**{**_settings(recipe, report), "speaker_rank": None})
-    pipe = make_pipeline(Center(), PCA(pca), LDA(kept), LengthNorm(), model)
-    pipe.fit(train.X, train.speakers)
-    return _scored(name, f"LDA to {kept} dimensions, length norm, PLDA", pipe, test)
+def _lda_plda(task: _Task) -> Scored:
+    kept = min(task.dimensions, len(np.unique(task.train.speakers)) - 1, task.recipe.lda or task.dimensions)
+    model = PLDA(**{**task.model_settings, "speaker_rank": None})
+    pipe = make_pipeline(Center(), PCA(task.dimensions), LDA(kept), LengthNorm(), model)
+    pipe.fit(task.train.X, task.train.speakers)
+    steps = f"Centred, PCA to {task.dimensions} dimensions, LDA to {kept}, length-normalised"
+    return _scored(task, f"{steps}; {_plda_words(task, pipe)}", pipe)
 
 
-def _splda(name: str, train: TrainingSet, test: TestSet, recipe: Recipe, report: Report) -> Scored:
-    pca = _dimensions(recipe.pca, train)
-    model = PLDA(**_settings(recipe, report))
-    pipe = make_pipeline(Center(), LengthNorm(), PCA(pca), model).fit(train.X, train.speakers)
-    return _scored(name, f"PCA to {pca} dimensions, V of rank {model_rank(pipe)}, full noise", pipe, test)
+def _plda(task: _Task) -> Scored:
+    pipe = make_pipeline(Center(), LengthNorm(), PCA(task.dimensions), PLDA(**task.model_settings))
+    pipe.fit(task.train.X, task.train.speakers)
+    return _scored(task, f"{_steps_words(task)}; {_plda_words(task, pipe)}", pipe)
 
 
-def _joint(name: str, train: TrainingSet, test: TestSet, recipe: Recipe, report: Report) -> Scored:
-    pca = _dimensions(recipe.pca, train)
-    model = JointPLDA(channel_rank=recipe.channel_rank, **_settings(recipe, report))
-    pipe = make_pipeline(Center(), LengthNorm(), PCA(pca), model)
-    pipe.fit(train.X, train.speakers, channels=_named(train))
+def _joint(task: _Task) -> Scored:
+    model = JointPLDA(channel_rank=task.recipe.channel_rank, **task.model_settings)
+    pipe = make_pipeline(Center(), LengthNorm(), PCA(task.dimensions), model)
+    pipe.fit(task.train.X, task.train.speakers, channels=task.train.channels)
     ranks = ", ".join(
         f"U of rank {rank} for {condition}"
-        for condition, rank in zip(train.conditions, pipe[-1].channel_ranks_, strict=True)
+        for condition, rank in zip(task.train.channels.names, pipe[-1].channel_ranks_, strict=True)
     )
-    text = f"PCA to {pca} dimensions, V of rank {model_rank(pipe)}, {ranks}"
-    return _scored(name, text, pipe, test, same_channel=recipe.same_channel)
+    text = f"{_steps_words(task)}; Joint PLDA with V of rank {_rank(pipe)}, {ranks}, {_prior_words(task)}"
+    return _scored(task, text, pipe, same_channel=task.recipe.same_channel)
 
 
-def _automatic(name: str, train: TrainingSet, test: TestSet, recipe: Recipe, report: Report) -> Scored:
+def _automatic(task: _Task) -> Scored:
     pipe = automatic_pipeline()
-    pipe.fit(train.X, train.speakers, channels=_named(train))
+    pipe.fit(task.train.X, task.train.speakers, channels=task.train.channels)
     model = pipe[-1]
     ranks = ", ".join(
-        f"channel_prior {prior:g} and U of rank {rank} for {condition}" if rank else f"{condition} left out"
+        f"channel_prior {prior:g} and U of rank {rank} for {condition}" if rank else f"no U for {condition}"
         for condition, rank, prior in zip(
-            train.conditions, *(model.settings_.get(f"channel_{name}", ()) for name in ("rank", "prior")), strict=True
+            task.train.channels.names,
+            *(model.settings_.get(f"channel_{name}", ()) for name in ("rank", "prior")),
+            strict=True,
         )
     )
     chosen = f"noise_prior {model.settings_['noise_prior']:g}, speaker_prior {model.settings_['speaker_prior']:g}"
     text = f"Settings chosen on training speakers: {model.n_features_in_} dimensions, {chosen}, {ranks}; calibrated"
-    return _scored(name, text, pipe, test, same_channel=recipe.same_channel)
+    return _scored(task, text, pipe, same_channel=task.recipe.same_channel)
 
 
-def _without_means(
-    system: Callable[[str, TrainingSet, TestSet, Recipe, Report], Scored],
-) -> Callable[[str, TrainingSet, TestSet, Recipe, Report], Scored]:
-    """The same system after channel means are removed from all samples, by their known channels."""
+def _without_means(system: Callable[[_Task], Scored]) -> Callable[[_Task], Scored]:
+    """The same system after the means of the known channels are subtracted from all samples."""
 
-    def run(name: str, train: TrainingSet, test: TestSet, recipe: Recipe, report: Report) -> Scored:
-        means = ChannelMeans(train.X, train.channels)
-        bare = TrainingSet(means.remove(train.X, train.channels), train.speakers, train.channels, train.conditions)
-        enroll = means.remove(test.enroll, np.asarray(test.enroll_channels))
-        other = enroll if test.test is test.enroll else means.remove(test.test, np.asarray(test.test_channels))
-        result = system(name, bare, TestSet(enroll, other, test.pairs), recipe, report)
-        text = f"{result.description}; means of the known channels removed"
-        return Scored(name, text, result.scores, result.is_llr, None)
+    def run(task: _Task) -> Scored:
+        means = ChannelMeans(task.train.X, task.train.channels)
+        train, test = (replace(each, X=means.remove(each.X, each.channels)) for each in (task.train, task.test))
+        result = system(replace(task, train=train, test=test))
+        return replace(result, description=f"{result.description}; means of the known channels removed", model=None)
 
     return run
 
 
 WITHOUT_MEANS = "channel means removed"
+PLAIN = "PLDA"
 JOINT = "Joint PLDA"
 AUTOMATIC = "Joint PLDA, automatic"
-SYSTEMS: dict[str, Callable[[str, TrainingSet, TestSet, Recipe, Report], Scored]] = {
+SYSTEMS: dict[str, Callable[[_Task], Scored]] = {
     "cosine": _cosine,
     f"cosine, {WITHOUT_MEANS}": _without_means(_cosine),
     "LDA + PLDA": _lda_plda,
     f"LDA + PLDA, {WITHOUT_MEANS}": _without_means(_lda_plda),
-    "PLDA": _splda,
-    f"PLDA, {WITHOUT_MEANS}": _without_means(_splda),
+    PLAIN: _plda,
+    f"{PLAIN}, {WITHOUT_MEANS}": _without_means(_plda),
     JOINT: _joint,
     AUTOMATIC: _automatic,
 }
-"""Systems by name, in the order they are shown. "PLDA" is SPLDA: V of the given rank and full noise."""
+"""Systems by name, in the order they are shown."""
 
 
-def all_pairs(n: int) -> NDArray[np.int64]:
-    """Every pair (i, j) of n samples once, i < j, never a sample with itself."""
-    return np.stack(np.triu_indices(n, 1), axis=1).astype(np.int64)
+def _scored(task: _Task, description: str, pipe: Pipeline, **settings: Any) -> Scored:
+    X = task.test.X
+    scores = np.asarray(pipe.score_trials(X, X, task.pairs, **settings), dtype=np.float64)
+    return Scored(task.name, description, scores, True, pipe)
 
 
-def model_rank(pipe: Pipeline) -> int:
+def _steps_words(task: _Task) -> str:
+    return f"Centred, length-normalised, PCA to {task.dimensions} dimensions"
+
+
+def _plda_words(task: _Task, pipe: Pipeline) -> str:
+    return f"simplified PLDA with V of rank {_rank(pipe)}, full noise covariance, {_prior_words(task)}"
+
+
+def _prior_words(task: _Task) -> str:
+    recipe = task.recipe
+    if not recipe.noise_prior and not recipe.speaker_prior:
+        return "by maximum likelihood"
+    return f"noise_prior {recipe.noise_prior:g}, speaker_prior {recipe.speaker_prior:g}"
+
+
+def _rank(pipe: Pipeline) -> int:
     """Columns of V of a fitted pipeline's model."""
     rank: int = pipe[-1].V_.shape[1]
     return rank
-
-
-def _scored(name: str, description: str, pipe: Pipeline, test: TestSet, **settings: Any) -> Scored:
-    scores = np.asarray(pipe.score_trials(test.enroll, test.test, test.pairs, **settings), dtype=np.float64)
-    return Scored(name, description, scores, True, pipe)
-
-
-def _named(train: TrainingSet) -> ConditionColumns:
-    return ConditionColumns(tuple(train.conditions), tuple(train.channels.T))
-
-
-def _dimensions(wanted: int | None, train: TrainingSet) -> int:
-    """Dimensions that PCA keeps: as many as asked and as the data have."""
-    own: int = train.X.shape[1]
-    return min(wanted or own, own, len(train.X) - 1)
-
-
-def _settings(recipe: Recipe, report: Report) -> dict[str, Any]:
-    """Settings of a model; a speaker prior needs V of full rank, which is then the default."""
-    return {
-        "speaker_rank": None if recipe.speaker_prior > 0 else recipe.speaker_rank,
-        "noise_prior": recipe.noise_prior,
-        "speaker_prior": recipe.speaker_prior,
-        "max_iter": recipe.max_iter,
-        "tol": recipe.tol,
-        "callback": report,
-    }

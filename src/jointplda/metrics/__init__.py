@@ -1,7 +1,8 @@
 """Error rates, costs and their intervals. Scores are natural-log likelihood ratios; accept if s >= t."""
 
-from jointplda.metrics.cells import CELL_PARTS, cell_parts
+from jointplda.metrics.cells import CELL_PARTS, CROSS_SAME, cell_parts
 from jointplda.metrics.convex_hull import Hull, hull
+from jointplda.metrics.measure_kind import Measure, MeasureKind
 from jointplda.metrics.measures import (
     PRIORS,
     Measures,
@@ -18,9 +19,12 @@ from jointplda.metrics.speaker_bootstrap import Bootstrap, bootstrap
 
 __all__ = [
     "CELL_PARTS",
+    "CROSS_SAME",
     "PRIORS",
     "Bootstrap",
     "Hull",
+    "Measure",
+    "MeasureKind",
     "Measures",
     "act_dcf",
     "bayes_threshold",

@@ -1,4 +1,4 @@
-"""Scored trials as arrays: checks, and labels in order of score."""
+"""Checks of scored trials as arrays."""
 
 from typing import Any
 
@@ -10,16 +10,16 @@ from jointplda.errors import InputError, InputTypeError
 
 
 def as_scores(scores: ArrayLike, what: str = "scores") -> Array:
-    """One-dimensional float64 scores without NaN; infinities may stay."""
+    """Scores as float64, shape (n,). They may be infinite, not NaN."""
     array = np.asarray(scores)
     if array.dtype.kind not in "fiu":
-        raise InputTypeError(f"{what} should be numbers, got dtype {array.dtype}.")
+        raise InputTypeError(f"expected numbers, got dtype {array.dtype}.", parameter=what)
     if array.ndim != 1:
-        raise InputError(f"{what} should have one dimension, got shape {array.shape}.")
+        raise InputError(f"expected one dimension, got shape {array.shape}.", parameter=what)
     values = np.ascontiguousarray(array, dtype=np.float64)
     if np.isnan(values.min(initial=0.0)):
         bad = int(np.flatnonzero(np.isnan(values))[0])
-        raise InputError(f"{what} should not hold NaN; the first is at position {bad}. Leave such trials out.")
+        raise InputError(f"NaN at position {bad}; leave such trials out.", parameter=what)
     return values
 
 
@@ -30,7 +30,7 @@ def as_trials(scores: ArrayLike, target: ArrayLike) -> tuple[Array, BoolArray]:
     targets = int(np.count_nonzero(mask))
     if targets == 0 or targets == len(mask):
         missing = "targets" if targets == 0 else "non-targets"
-        raise InputError(f"both targets and non-targets are needed; {len(mask):,} trials hold no {missing}.")
+        raise InputError(f"both classes are needed; {len(mask):,} trials hold no {missing}.", parameter="target")
     return values, mask
 
 
@@ -38,10 +38,10 @@ def as_mask(target: ArrayLike, length: int) -> BoolArray:
     """Truth of trials: True or 1 for targets, False or 0 for non-targets."""
     array = np.asarray(target)
     if array.shape != (length,):
-        raise InputError(f"target should have one value for each of the {length:,} scores, got shape {array.shape}.")
+        raise InputError(f"expected one value for each of {length:,} scores, got {array.shape}.", parameter="target")
     if array.dtype != np.bool_:
         if array.dtype.kind not in "iuf" or not np.isin(array, (0, 1)).all():
-            raise InputError("target should be True or 1 for targets and False or 0 for non-targets.")
+            raise InputError("expected True or 1 for targets and False or 0 for non-targets.", parameter="target")
         array = array.astype(np.bool_)
     return array
 
@@ -50,9 +50,11 @@ def as_weights(weights: ArrayLike, target: BoolArray) -> Array:
     """Weights of trials: finite, not negative, and not all zero in either class."""
     values: NDArray[Any] = np.asarray(weights, dtype=np.float64)
     if values.shape != target.shape:
-        raise InputError(f"weights should have one value for each of the {len(target):,} scores, got {values.shape}.")
+        raise InputError(
+            f"expected one value for each of {target.size:,} scores, got {values.shape}.", parameter="weights"
+        )
     if not np.isfinite(values).all() or (values < 0).any():
-        raise InputError("weights should be finite and not negative.")
+        raise InputError("expected finite numbers that are not negative.", parameter="weights")
     if not values[target].any() or not values[~target].any():
-        raise InputError("weights should leave some targets and some non-targets.")
+        raise InputError("expected some targets and some non-targets with weight.", parameter="weights")
     return values

@@ -1,4 +1,4 @@
-"""Parts of a trial list: the four cells of targets and non-targets by shared channel, and the steps of a ROC."""
+"""The four cells: targets and non-targets by whether both sides of a trial share their channel."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -7,12 +7,18 @@ from jointplda._typing import BoolArray
 from jointplda.errors import InputError
 from jointplda.metrics._checks import as_mask
 
-CELL_PARTS = ("same / same", "cross / same", "same / cross", "cross / cross")
-"""Channel of targets / channel of non-targets: whether both sides of a trial share it."""
+SAME, CROSS = "same", "cross"
+CROSS_SAME = f"{CROSS} / {SAME}"
+"""Targets across channels against non-targets within one: a system that mistakes the channel for the speaker fails."""
+
+CELL_CHANNELS = {f"{first} / {second}": (first, second) for second in (SAME, CROSS) for first in (SAME, CROSS)}
+"""Cells by name, with the channels of their targets and of their non-targets."""
+
+CELL_PARTS = tuple(CELL_CHANNELS)
 
 
 def cell_parts(target: ArrayLike, same_channel: ArrayLike) -> dict[str, BoolArray]:
-    """Trials of each combination of cells.
+    """Trials of each cell.
 
     Parameters
     ----------
@@ -23,14 +29,13 @@ def cell_parts(target: ArrayLike, same_channel: ArrayLike) -> dict[str, BoolArra
     Returns
     -------
     dict of str to ndarray of bool, shape (n,)
-        By the names in ``CELL_PARTS``. "cross / same" is the hard one: targets across channels against non-targets
-        within one, where a system that mistakes the channel for the identity fails.
+        By the names in ``CELL_PARTS``, channel of targets / channel of non-targets. "cross / same" is the hard one:
+        targets across channels against non-targets within one, where a system that mistakes the channel for the
+        speaker fails.
     """
     same = np.asarray(same_channel)
     if same.ndim != 1:
-        raise InputError(f"same_channel should have one dimension, got shape {same.shape}.")
+        raise InputError(f"expected one dimension, got shape {same.shape}.", parameter="same_channel")
     is_target, shared = as_mask(target, len(same)), as_mask(same, len(same))
-    wanted = {"same": shared, "cross": ~shared}
-    return {
-        name: np.where(is_target, wanted[name.split(" / ")[0]], wanted[name.split(" / ")[1]]) for name in CELL_PARTS
-    }
+    members = {SAME: shared, CROSS: ~shared}
+    return {name: np.where(is_target, members[a], members[b]) for name, (a, b) in CELL_CHANNELS.items()}

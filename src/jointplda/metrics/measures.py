@@ -15,6 +15,7 @@ from jointplda.errors import InputError
 from jointplda.metrics._checks import as_trials, as_weights
 from jointplda.metrics._sorting import PIECE, labels_in_order
 from jointplda.metrics.convex_hull import Hull, hull, hull_of_labels
+from jointplda.metrics.measure_kind import CALIBRATION_LOSS, CLLR, EER, MIN_CLLR, Measure, MeasureKind
 
 PRIORS = (0.05, 0.01, 0.005, 0.001)
 """Usual target priors of the detection cost, with both costs 1."""
@@ -25,7 +26,7 @@ _SMALL = 1e-3
 
 @dataclass(frozen=True)
 class Measures:
-    """What one set of trials gives.
+    """The measures of one set of trials.
 
     Parameters
     ----------
@@ -38,7 +39,9 @@ class Measures:
         Cost of the log-likelihood ratios in bits, as given and after the best monotone calibration.
         ``cllr`` is NaN for scores that are not log-likelihood ratios.
     targets, nontargets : int
-        How many trials.
+        Numbers of trials.
+    hull : Hull or None
+        The ROC convex hull that the measures were read from.
     """
 
     eer: float
@@ -48,20 +51,25 @@ class Measures:
     act_dcf: Mapping[float, float] = field(default_factory=dict)
     targets: int = 0
     nontargets: int = 0
+    hull: Hull | None = field(default=None, repr=False, compare=False)
 
     @property
     def calibration_loss(self) -> float:
-        """Cllr - minCllr: what better calibration could still gain."""
+        """Cllr - minCllr: the cost that a better calibration would save."""
         return self.cllr - self.min_cllr
 
-    def named(self) -> dict[str, float]:
-        """Every figure by the name it has in tables: EER, minDCF(0.05), ..., Cllr, minCllr, calibration loss."""
-        figures = {"EER": self.eer}
-        figures |= {f"minDCF({prior:g})": value for prior, value in self.min_dcf.items()}
-        figures |= {f"actDCF({prior:g})": value for prior, value in self.act_dcf.items()}
+    def figures(self) -> dict[Measure, float]:
+        """Every figure that was computed: EER, detection costs by prior, Cllr, minCllr, calibration loss."""
+        found = {EER: self.eer}
+        found |= {Measure(MeasureKind.MIN_DCF, prior): value for prior, value in self.min_dcf.items()}
+        found |= {Measure(MeasureKind.ACT_DCF, prior): value for prior, value in self.act_dcf.items()}
         if not np.isnan(self.cllr):
-            return figures | {"Cllr": self.cllr, "minCllr": self.min_cllr, "calibration loss": self.calibration_loss}
-        return figures | {"minCllr": self.min_cllr}
+            return found | {CLLR: self.cllr, MIN_CLLR: self.min_cllr, CALIBRATION_LOSS: self.calibration_loss}
+        return found | {MIN_CLLR: self.min_cllr}
+
+    def named(self) -> dict[str, float]:
+        """Every figure by its name in tables: "EER", "minDCF(0.05)", ..., "Cllr", "minCllr", "calibration loss"."""
+        return {str(measure): value for measure, value in self.figures().items()}
 
 
 def measure(scores: ArrayLike, target: ArrayLike, priors: Sequence[float] = PRIORS, *, is_llr: bool = True) -> Measures:
@@ -101,6 +109,7 @@ def measure(scores: ArrayLike, target: ArrayLike, priors: Sequence[float] = PRIO
         act_dcf={prior: _act_dcf(values, mask, prior, 1.0, 1.0) for prior in priors} if is_llr else {},
         targets=targets,
         nontargets=len(mask) - targets,
+        hull=outline,
     )
 
 
@@ -183,9 +192,10 @@ def _act_dcf(scores: Array, target: BoolArray, prior: float, cost_miss: float, c
 def _costs(prior: float, cost_miss: float, cost_fa: float) -> tuple[float, float]:
     """Weights of P_miss and P_fa, C_miss p and C_fa (1 - p)."""
     if not 0 < prior < 1:
-        raise InputError(f"a target prior should lie between 0 and 1, got {prior!r}.")
-    if not (0 < cost_miss < np.inf and 0 < cost_fa < np.inf):
-        raise InputError(f"costs should be positive, got {cost_miss!r} and {cost_fa!r}.")
+        raise InputError(f"expected a number between 0 and 1, got {prior!r}.", parameter="prior")
+    for name, cost in (("cost_miss", cost_miss), ("cost_fa", cost_fa)):
+        if not 0 < cost < np.inf:
+            raise InputError(f"expected a positive, finite number, got {cost!r}.", parameter=name)
     return cost_miss * prior, cost_fa * (1 - prior)
 
 

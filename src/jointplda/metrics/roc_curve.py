@@ -1,4 +1,4 @@
-"""Error rates at every threshold, or at as many as a drawing needs."""
+"""Error rates at every threshold, or at as many thresholds as a drawing needs."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -6,28 +6,35 @@ from numpy.typing import ArrayLike
 from jointplda._typing import Array
 from jointplda.metrics._checks import as_trials
 from jointplda.metrics._sorting import spread_ranks
+from jointplda.metrics.sorted_trials import SortedTrials
 
 
 def roc_at(scores: ArrayLike, target: ArrayLike, ratio: float = 1.02) -> tuple[Array, Array, Array]:
-    """Rates at some thresholds, for drawing: ranks of targets and of non-targets that grow by ``ratio`` from the ends.
+    """Error rates at as many thresholds as a drawing needs.
+
+    Thresholds are scores of targets and of non-targets whose ranks, counted from either end, grow by ``ratio``.
 
     Returns
     -------
     thresholds, p_miss, p_fa : ndarray, shape (k,)
-        As ``roc`` has them, at fewer places; the first accepts all and the last rejects all.
+        As in ``roc``, at fewer thresholds; the first accepts all trials and the last rejects all.
     """
     values, mask = as_trials(scores, target)
-    targets, nontargets = np.sort(values[mask]), np.sort(values[~mask])
-    chosen = [each[spread_ranks(len(each), ratio, ratio)] for each in (targets, nontargets)]
+    order = np.argsort(values)
+    return sorted_roc_at(SortedTrials(values[order], mask[order]), ratio)
+
+
+def sorted_roc_at(trials: SortedTrials, ratio: float = 1.02) -> tuple[Array, Array, Array]:
+    """``roc_at`` of trials that are sorted already."""
+    chosen = [each[spread_ranks(len(each), ratio, ratio)] for each in (trials.targets, trials.nontargets)]
     thresholds = np.append(np.unique(np.concatenate(chosen)), np.inf)
-    p_miss = np.searchsorted(targets, thresholds) / len(targets)
-    p_fa = 1.0 - np.searchsorted(nontargets, thresholds) / len(nontargets)
+    p_miss, p_fa = trials.rates(thresholds)
     p_miss[-1], p_fa[-1] = 1.0, 0.0
     return thresholds, p_miss, p_fa
 
 
 def roc(scores: ArrayLike, target: ArrayLike) -> tuple[Array, Array, Array]:
-    """Rates at every threshold between distinct scores.
+    """Error rates at every threshold between distinct scores.
 
     Parameters
     ----------

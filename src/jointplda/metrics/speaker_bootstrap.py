@@ -5,7 +5,7 @@ within speaker i weighs w_i. Scores are never copied: trials are counted once by
 draws come from products of that sparse table with the pairs' weights.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,12 +19,14 @@ from jointplda.labels import encode
 from jointplda.metrics._checks import as_trials
 from jointplda.metrics._sorting import spread_ranks
 from jointplda.metrics.convex_hull import pool
+from jointplda.metrics.measure_kind import Measure
 from jointplda.metrics.measures import PRIORS, Measures, bayes_threshold, hull_eer, hull_min_cllr
+from jointplda.progress import Progress, ProgressCallback
 
 Priors = Sequence[float]
 
 EXACT_BINS = 4096
-"""Up to so many distinct scores each is a bin of its own and draws are exact."""
+"""Up to this number of distinct scores, each is a bin of its own and draws are exact."""
 
 _FINE, _COARSE = 1.02, 1.05
 _DRAWS_AT_ONCE = 128
@@ -38,36 +40,42 @@ class Bootstrap:
 
     Parameters
     ----------
-    draws : dict of str to ndarray, each of shape (draws,)
-        By the names of ``Measures.named``; NaN where a draw left no target or no non-target.
-    estimates : dict of str to float
+    draws : dict of Measure to ndarray, each of shape (draws,)
+        NaN where a draw has no target or no non-target.
+    estimates : dict of Measure to float
         The same measures with every speaker drawn once.
     level : float
         Coverage of ``interval``.
     speakers : int
-        How many speakers were drawn from.
+        Number of speakers that draws are made from.
     """
 
-    draws: dict[str, Array]
-    estimates: dict[str, float]
+    draws: dict[Measure, Array]
+    estimates: dict[Measure, float]
     level: float
     speakers: int
 
-    def interval(self, name: str, *, correct_bias: bool = True) -> tuple[float, float]:
-        """Percentile interval of one measure: from (1 - level) / 2 to (1 + level) / 2 of its draws.
+    def interval(self, measure: Measure | str, *, correct_bias: bool = True) -> tuple[float, float]:
+        """Percentile interval of a measure (or its name): from (1 - level) / 2 to (1 + level) / 2 of its draws.
 
         Measures at the best threshold, or after the best calibration, are optimistic on a finite set and more so on
         a draw of it. ``correct_bias`` moves both percentiles by what the draws show of that: with z0 the normal
         deviate of the share of draws below the estimate, Phi(2 z0 - z) and Phi(2 z0 + z) in place of
         Phi(-z) and Phi(z). Without bias z0 is 0, and these are the plain percentiles.
         """
-        values = self.draws[name]
+        key = next((each for each in self.draws if measure in (each, str(each))), None)
+        if key is None:
+            raise InputError(
+                f"expected {', '.join(repr(str(each)) for each in self.draws)}, got {str(measure)!r}.",
+                parameter="measure",
+            )
+        values = self.draws[key]
         values = values[~np.isnan(values)]
         if not len(values):
             return float("nan"), float("nan")
         ends = np.array([(1 - self.level) / 2, (1 + self.level) / 2])
         if correct_bias:
-            estimate = self.estimates[name]
+            estimate = self.estimates[key]
             below = (np.mean(values < estimate) + np.mean(values <= estimate)) / 2
             margin = 1 / (2 * len(values))
             ends = ndtr(2 * ndtri(np.clip(below, margin, 1 - margin)) + ndtri(ends))
@@ -86,7 +94,7 @@ def bootstrap(
     priors: Sequence[float] = PRIORS,
     is_llr: bool = True,
     seed: int = 0,
-    callback: Callable[[int, int], None] | None = None,
+    callback: ProgressCallback | None = None,
 ) -> Bootstrap:
     """Draw speakers with replacement and measure each draw.
 
@@ -98,7 +106,7 @@ def bootstrap(
     enroll_speakers, test_speakers : array-like, shape (n,)
         Speaker on either side of each trial; any hashable labels, or integers.
     draws : int
-        How many draws.
+        Number of draws.
     level : float
         Coverage of the intervals.
     priors : sequence of float
@@ -108,7 +116,7 @@ def bootstrap(
     seed : int
         Draws depend on it and on the number of speakers alone, so systems scored on the same trials share them.
     callback : callable, optional
-        Called with (draws done, draws).
+        Called with a ``Progress`` of stage "bootstrap" as draws are done.
 
     Returns
     -------
@@ -121,8 +129,10 @@ def bootstrap(
     may then be up to 0.5 % high.
     """
     values, mask = as_trials(scores, target)
-    if draws < 1 or not 0 < level < 1:
-        raise InputError(f"draws should be at least 1 and level between 0 and 1, got {draws!r} and {level!r}.")
+    if draws < 1:
+        raise InputError(f"expected a number of at least 1, got {draws!r}.", parameter="draws")
+    if not 0 < level < 1:
+        raise InputError(f"expected a number between 0 and 1, got {level!r}.", parameter="level")
     first, second, count = speaker_codes(enroll_speakers, test_speakers, len(values))
     edges = _edges(values, mask, [bayes_threshold(prior) for prior in priors])
     bins = np.searchsorted(edges, values, side="right")
@@ -134,27 +144,27 @@ def bootstrap(
     accepted = np.searchsorted(edges, [bayes_threshold(prior) for prior in priors]) + 1
     rng = np.random.default_rng(seed)
     estimates = _measure_draws(classes, np.ones((count, 1), dtype=np.float32), accepted, priors, is_llr)[0]
-    results: list[dict[str, float]] = []
+    results: list[dict[Measure, float]] = []
     while len(results) < draws:
         size = min(_DRAWS_AT_ONCE, draws - len(results))
         weights = rng.multinomial(count, np.full(count, 1 / count), size=size).T.astype(np.float32)
         results += _measure_draws(classes, weights, accepted, priors, is_llr)
         if callback is not None:
-            callback(len(results), draws)
-    drawn = {name: np.array([each.get(name, np.nan) for each in results]) for name in estimates}
+            callback(Progress("bootstrap", len(results), draws))
+    drawn = {measure: np.array([each.get(measure, np.nan) for each in results]) for measure in estimates}
     return Bootstrap(drawn, estimates, level, count)
 
 
 def _measure_draws(
     classes: "Sequence[_Class]", weights: NDArray[np.float32], accepted: IntArray, priors: Priors, is_llr: bool
-) -> list[dict[str, float]]:
+) -> list[dict[Measure, float]]:
     """Measures of draws from speakers' weights (speakers, draws)."""
     (targets, target_cost), (nontargets, nontarget_cost) = (each.draw(weights) for each in classes)
     rates = _Rates.of(targets, nontargets)
     direct = {prior: rates.min_dcf(prior) for prior in priors}
     actual = {prior: rates.act_dcf(prior, bound) for prior, bound in zip(priors, accepted, strict=True)}
     cllr = rates.cllr(target_cost, nontarget_cost)
-    found: list[dict[str, float]] = []
+    found: list[dict[Measure, float]] = []
     for i in range(weights.shape[1]):
         if not targets[:, i].any() or not nontargets[:, i].any():
             found.append({})
@@ -163,7 +173,7 @@ def _measure_draws(
         least = {prior: float(values[i]) for prior, values in direct.items()}
         act = {prior: float(values[i]) for prior, values in actual.items()} if is_llr else {}
         cost = float(cllr[i]) if is_llr else float("nan")
-        found.append(Measures(hull_eer(outline), cost, hull_min_cllr(outline), least, act).named())
+        found.append(Measures(hull_eer(outline), cost, hull_min_cllr(outline), least, act).figures())
     return found
 
 
@@ -251,7 +261,9 @@ def speaker_codes(enroll: ArrayLike, test: ArrayLike, n: int) -> tuple[IntArray,
     sides = [np.asarray(side) for side in (enroll, test)]
     for side, name in zip(sides, ("enroll_speakers", "test_speakers"), strict=True):
         if side.shape != (n,):
-            raise InputError(f"{name} should have one label for each of the {n:,} scores, got shape {side.shape}.")
+            raise InputError(
+                f"expected one label for each of the {n:,} scores, got shape {side.shape}.", parameter=name
+            )
     both = np.concatenate(sides)
     if both.dtype.kind in "iu" and both.min(initial=0) >= 0:
         levels, codes = _dense_codes(both.astype(np.int64))
@@ -260,7 +272,7 @@ def speaker_codes(enroll: ArrayLike, test: ArrayLike, n: int) -> tuple[IntArray,
         codes, names = encode(both, what="speakers")
         count = len(names)
         if (codes < 0).any():
-            raise InputError("every trial needs a speaker on both sides to draw from; some labels are missing.")
+            raise InputError("every trial needs a speaker on both sides; labels are missing.", parameter="speakers")
     return codes[:n], codes[n:], count
 
 
