@@ -4,10 +4,16 @@ import warnings
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 
 from jointplda import JointPLDACV
 from worlds.automatic import far_channels, named_world, quietly
 from worlds.files_on_disk import api_model, make_world, trial_lines, trials_among, write_kaldi, write_tables
+
+settings.register_profile(
+    "jointplda", max_examples=100, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck)
+)
+settings.load_profile("jointplda")
 
 
 @pytest.fixture(scope="module")

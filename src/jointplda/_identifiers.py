@@ -1,4 +1,4 @@
-"""Lists of names and ids: where each is, which repeat, and how they are shown in a message."""
+"""Lists of ids and names: where each is, which of them repeat or are missing, and how a message shows them."""
 
 from collections.abc import Iterable, Sequence
 from itertools import islice
@@ -6,24 +6,28 @@ from itertools import islice
 import numpy as np
 
 from jointplda._typing import IntArray, Names
-from jointplda.errors import InputError
+from jointplda.errors import InputError, Remedy
+
+
+def as_names(names: Iterable[str]) -> Names:
+    """An array of text."""
+    return np.asarray(list(names), dtype=np.str_)
 
 
 def positions(names: Iterable[str], among: Sequence[str] | Names) -> IntArray:
-    """IntArray in ``among`` of each name, -1 where it is not there."""
+    """Index in ``among`` of each name; -1 for a name that is not there."""
     where = {str(name): index for index, name in enumerate(among)}
     return np.fromiter((where.get(str(name), -1) for name in names), dtype=np.int64)
 
 
 def no_duplicates(names: Sequence[str] | Names, what: str, where: str) -> None:
-    """Refuse names that occur twice."""
+    """Refuse names that occur more than once."""
     if len(set(map(str, names))) == len(names):
         return
     seen: set[str] = set()
-    twice = [str(name) for name in names if str(name) in seen or seen.add(str(name))]  # type: ignore[func-returns-value]
-    raise InputError(
-        f"{where}: {what} should be unique; {listed(twice)} occur more than once. Remove the repeated rows."
-    )
+    again = [str(name) for name in names if str(name) in seen or seen.add(str(name))]  # type: ignore[func-returns-value]
+    repeated = listed(dict.fromkeys(again))
+    raise InputError(f"{where}: {what} should be unique; more than once occur {repeated}. Remove the repeated rows.")
 
 
 def listed(names: Iterable[str], count: int | None = None, show: int = 5) -> str:
@@ -32,14 +36,57 @@ def listed(names: Iterable[str], count: int | None = None, show: int = 5) -> str
     Parameters
     ----------
     names : iterable of str
-        All of the names, never the first few: their number is stated.
+        All of the names, not only the first few, because the text states their number.
     count : int, optional
-        Their number, for names that are made one by one; only those shown are made then.
+        Their number, if ``names`` is a generator; it then makes no more names than are shown.
     show : int
-        How many to show.
+        How many names to show.
     """
     if count is None:
         names = list(names)
         count = len(names)
     shown = ", ".join(repr(str(name)) for name in islice(names, show))
     return f"{shown}{', ...' if count > show else ''} ({count:,} in all)"
+
+
+def match_ids(
+    wanted: Sequence[str] | Names,
+    available: Sequence[str] | Names,
+    what: str,
+    where: str,
+    allow_missing: bool = False,
+    among: str = "the embeddings",
+) -> IntArray:
+    """Find each wanted id among the available ones.
+
+    Parameters
+    ----------
+    wanted, available : sequence of str
+    what : str
+        What the wanted ids are, for the message: ``"enrollment ids"``.
+    where : str
+        The file that names the wanted ids.
+    allow_missing : bool
+        Return -1 for ids that are not available, instead of raising an error.
+    among : str
+        What the available ids belong to, for the message.
+
+    Returns
+    -------
+    index : ndarray of int, shape (len(wanted),)
+        Index of each wanted id in ``available``; -1 if it is not there.
+
+    Raises
+    ------
+    InputError
+        If an id is missing and that is not allowed, or if all of them are.
+    """
+    index = positions(wanted, available)
+    missing = np.flatnonzero(index < 0)
+    if not len(missing) or (allow_missing and len(missing) < len(index)):
+        return index
+    shown = ", ".join(repr(str(wanted[i])) for i in missing[:3]) + (", ..." if len(missing) > 3 else ".")
+    problem = f"{where}: {len(missing):,} of {len(index):,} {what} are not in {among}: {shown}"
+    if len(missing) == len(index) and len(available):
+        raise InputError(f"{problem} There the ids are like {str(available[0])!r}; check that both name the same.")
+    raise InputError(problem, remedy=Remedy("allow_missing", True, "leaves their trials out"))

@@ -1,10 +1,10 @@
-"""Embeddings with ids and labels, and labels alone, as files hold them. Arrays only, no paths."""
+"""Labels by sample, and embeddings with their labels, as files hold them: arrays only, no paths."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 from numpy.typing import NDArray
 
@@ -13,47 +13,47 @@ from jointplda._typing import IntArray, Names
 
 
 @dataclass(frozen=True)
-class EmbeddingTable:
-    """Embeddings, the id of each and their label columns.
+class LabelTable:
+    """Samples and their labels.
 
     Parameters
     ----------
     ids : ndarray of str, shape (n,)
-        One id per row, no two alike.
-    X : ndarray, shape (n, d)
-        The embeddings, float32 or float64.
+        The id of each sample, no two alike.
     columns : dict of str to ndarray, each of shape (n,)
         Label columns by name, as text; an empty text is a missing label.
     """
 
     ids: Names
-    X: NDArray[Any]
     columns: Mapping[str, Names] = field(default_factory=dict)
 
     def rows(self, ids: Iterable[str]) -> IntArray:
-        """Row of each id, -1 for those that are not here."""
+        """Row of each id; -1 for an id that is not in the table."""
         return positions(ids, self.ids)
 
-    def take(self, rows: IntArray) -> EmbeddingTable:
-        """The given rows, in the given order."""
-        columns = {name: values[rows] for name, values in self.columns.items()}
-        return EmbeddingTable(self.ids[rows], self.X[rows], columns)
+    def take(self, rows: IntArray) -> Self:
+        """A table of these rows, in this order."""
+        return replace(self, ids=self.ids[rows], columns={name: values[rows] for name, values in self.columns.items()})
 
-    def with_columns(self, columns: Mapping[str, Names]) -> EmbeddingTable:
-        """The same table with further (or replaced) label columns."""
+    def with_columns(self, columns: Mapping[str, Names]) -> Self:
+        """The same table with these columns added, or put in place of those of the same name."""
         return replace(self, columns={**self.columns, **columns})
 
 
 @dataclass(frozen=True)
-class LabelTable:
-    """Label columns by id, as a metadata file holds them.
+class EmbeddingTable(LabelTable):
+    """Samples, their labels and their embeddings.
 
     Parameters
     ----------
-    ids : ndarray of str, shape (n,)
-    columns : dict of str to ndarray, each of shape (n,)
-        As text; an empty text is a missing label.
+    ids, columns
+        See ``LabelTable``.
+    X : ndarray, shape (n, d)
+        The embeddings, float32 or float64.
     """
 
-    ids: Names
-    columns: Mapping[str, Names]
+    X: NDArray[Any] = field(kw_only=True)
+
+    def take(self, rows: IntArray) -> Self:
+        """A table of these rows, in this order."""
+        return replace(super().take(rows), X=self.X[rows])

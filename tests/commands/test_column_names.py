@@ -22,7 +22,7 @@ def folder(tmp_path_factory):
     X += rng.normal(size=X.shape)
     ids = np.array([f"u{i}" for i in range(120)])
     columns = {"speaker": speaker.astype(str), "mic.a": a.astype(str), "mic.b": b.astype(str)}
-    write_embeddings(EmbeddingTable(ids, X, columns), path / "data.npz")
+    write_embeddings(EmbeddingTable(ids, columns, X=X), path / "data.npz")
     for name in ("utt2mic", "dev.utt2mic", "mic.txt"):
         (path / name).write_text("".join(f"{i} {c}\n" for i, c in zip(ids, a)))
     (path / "trials").write_text("".join(f"u{i} u{i + 7}\n" for i in range(100)))

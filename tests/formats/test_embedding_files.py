@@ -65,7 +65,7 @@ def test_kaldi_as_kaldiio_writes_and_reads_it(tmp_path, monkeypatch):
     assert is_expected(read_embeddings("k.scp"))
     kaldiio.save_ark("t.ark", dict(zip(IDS.tolist(), X)), text=True)
     assert is_expected(read_embeddings("t.ark"))
-    write_embeddings(EmbeddingTable(IDS, X), "w.scp")
+    write_embeddings(EmbeddingTable(IDS, X=X), "w.scp")
     found = kaldiio.load_scp("w.scp")
     assert list(found) == IDS.tolist()
     np.testing.assert_array_equal([found[name] for name in IDS], X)
@@ -148,7 +148,7 @@ def test_npz_and_hdf5_by_their_names(tmp_path):
 
 def test_content_decides_and_not_the_name(tmp_path):
     for kind in ("npz", "hdf5", "parquet"):
-        write_embeddings(EmbeddingTable(IDS, X), tmp_path / "misnamed.csv", kind)
+        write_embeddings(EmbeddingTable(IDS, X=X), tmp_path / "misnamed.csv", kind)
         assert is_expected(read_embeddings(tmp_path / "misnamed.csv"))
 
 
@@ -164,7 +164,7 @@ def test_ids_default_to_row_numbers_or_those_of_the_labels(tmp_path):
 def test_npy_needs_labels_row_by_row(tmp_path):
     np.save(tmp_path / "e", X)
     path, labels = tmp_path / "e.npy", tmp_path / "l.csv"
-    with pytest.raises(InputError, match=r"e\.npy: a matrix without ids; .* 2 rows"):
+    with pytest.raises(InputError, match=r"labels: .*e\.npy is a matrix without ids; .* 2 rows"):
         read_embeddings(path)
     labels.write_text("speaker,utt\ns,p\nt,q\n")
     assert is_expected(read_embeddings(path, labels), ["p", "q"])
@@ -178,7 +178,7 @@ def test_npy_needs_labels_row_by_row(tmp_path):
 
 
 def test_labels_are_joined_by_id(tmp_path):
-    write_embeddings(EmbeddingTable(IDS, X, {"speaker": np.array(["old", "old"])}), tmp_path / "e.npz")
+    write_embeddings(EmbeddingTable(IDS, {"speaker": np.array(["old", "old"])}, X=X), tmp_path / "e.npz")
     (tmp_path / "l.csv").write_text("speaker,id,lang\nnew,utt-b,de\nx,elsewhere,fr\n")
     table = read_embeddings(tmp_path / "e.npz", tmp_path / "l.csv")
     assert is_expected(table)
@@ -237,7 +237,7 @@ def test_embeddings_there_and_back(tmp_path, name, dtype):
         "lang": np.array(["de CH", ""]),
         "file": np.array(["1", "2"]),
     }
-    write_embeddings(EmbeddingTable(IDS, X.astype(dtype), columns), tmp_path / name)
+    write_embeddings(EmbeddingTable(IDS, columns, X=X.astype(dtype)), tmp_path / name)
     labels = tmp_path / "e.tsv" if name == "e.npy" else None
     table = read_embeddings(tmp_path / name, labels)
     assert is_expected(table)
@@ -252,15 +252,15 @@ def test_embeddings_there_and_back(tmp_path, name, dtype):
 
 def test_writers_refuse_what_would_not_read_back(tmp_path):
     with pytest.raises(InputError, match="the kind is not clear from the name"):
-        write_embeddings(EmbeddingTable(IDS, X), tmp_path / "e.txt")
-    with pytest.raises(InputError, match="should be unique; 'a'"):
-        write_embeddings(EmbeddingTable(np.array(["a", "a"]), X), tmp_path / "e.npz")
-    with pytest.raises(InputError, match="'a b' is empty or holds a space"):
-        write_embeddings(EmbeddingTable(np.array(["a b", "c"]), X), tmp_path / "e.scp")
+        write_embeddings(EmbeddingTable(IDS, X=X), tmp_path / "e.txt")
+    with pytest.raises(InputError, match="should be unique; more than once occur 'a'"):
+        write_embeddings(EmbeddingTable(np.array(["a", "a"]), X=X), tmp_path / "e.npz")
+    with pytest.raises(InputError, match="'a b' holds a space"):
+        write_embeddings(EmbeddingTable(np.array(["a b", "c"]), X=X), tmp_path / "e.scp")
     for name in ("ids", "ID", "embedding"):
         for kind in ("npz", "npy", "parquet", "hdf5"):
             with pytest.raises(InputError, match=f"may not be named '{name}'"):
-                write_embeddings(EmbeddingTable(IDS, X, {name: IDS}), tmp_path / "e.npz", kind)
+                write_embeddings(EmbeddingTable(IDS, {name: IDS}, X=X), tmp_path / "e.npz", kind)
     assert not list(tmp_path.iterdir())
 
 
@@ -313,7 +313,7 @@ def test_importing_formats_imports_nothing_heavy():
 
 @pytest.mark.parametrize("package, kind, extra", [("h5py", "hdf5", "hdf5"), ("pyarrow", "parquet", "parquet")])
 def test_a_missing_package_is_named(tmp_path, monkeypatch, package, kind, extra):
-    write_embeddings(EmbeddingTable(IDS, X), tmp_path / "e", kind)
+    write_embeddings(EmbeddingTable(IDS, X=X), tmp_path / "e", kind)
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(FileError, match=rf'e: .* need the package {package}: pip install "jointplda\[{extra}\]"'):
         read_embeddings(tmp_path / "e")

@@ -11,11 +11,9 @@ from jointplda.formats import (
     from_covariances,
     read_kaldi_plda,
     read_pyannote_plda,
-    read_xvec_transform,
     to_covariances,
     write_kaldi_plda,
     write_pyannote_plda,
-    write_xvec_transform,
 )
 
 MEAN, TRANSFORM, PSI = [0.5, -1.0], [[2.0, 0.25], [0.0, 4.0]], [3.0, 0.125]
@@ -74,16 +72,6 @@ def test_pyannote(tmp_path, plda):
     with np.load(tmp_path / "q.npz") as stored:
         assert sorted(stored.files) == ["mu", "psi", "tr"]
         np.testing.assert_array_equal(stored["tr"], TRANSFORM)
-
-
-def test_xvec_transform(tmp_path):
-    mean1, mean2, lda = np.arange(3.0), np.ones(2), np.arange(6.0).reshape(3, 2)
-    write_xvec_transform(tmp_path / "x.npz", mean1, mean2, lda)
-    with np.load(tmp_path / "x.npz") as stored:
-        assert sorted(stored.files) == ["lda", "mean1", "mean2"]
-    np.testing.assert_array_equal(read_xvec_transform(tmp_path / "x.npz").lda, lda)
-    with pytest.raises(FileError, match=r"lda \(d, k\), got the shapes \(3,\), \(2,\), \(2, 3\)"):
-        write_xvec_transform(tmp_path / "x.npz", mean1, mean2, lda.T)
 
 
 def test_covariances(plda):

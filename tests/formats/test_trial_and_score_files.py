@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from jointplda import FileError, InputError
+from jointplda.errors import Remedy
 from jointplda.formats import (
     match_ids,
     read_enrollment,
-    read_num_utts,
     read_scores,
     read_trials,
     write_enrollment,
@@ -78,12 +78,26 @@ def test_names_are_kept_once_in_order_of_appearance(tmp_path):
     assert (trials.enroll.tolist(), trials.test.tolist()) == ([0, 1, 0], [0, 0, 1])
 
 
-def test_voxceleb_only_if_the_first_column_is_a_label_and_the_last_is_not(tmp_path):
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("1 0 target\n0 1 nontarget\n", [("1", "0", 1), ("0", "1", 0)]),
+        ("1 0 1\n0 1 2\n", [("0", "1", 1), ("1", "2", 0)]),
+        ("2 a 1\n3 a 0\n", [("2", "a", 1), ("3", "a", 0)]),
+    ],
+)
+def test_the_label_is_first_only_if_it_cannot_be_last(tmp_path, text, expected):
+    (tmp_path / "t").write_text(text)
+    assert listed(read_trials(tmp_path / "t")) == expected
+
+
+def test_lists_whose_label_may_be_first_or_last_are_refused(tmp_path):
     path = tmp_path / "t"
-    path.write_text("1 0 1\n0 1 0\n")
-    assert listed(read_trials(path)) == [("1", "0", 1), ("0", "1", 0)]
     path.write_text("1 a b\n2 a c\n")
     with pytest.raises(FileError, match=r"t, line 1: expected a label .* got 'b'"):
+        read_trials(path)
+    path.write_text("1 0 1\n0 1 0\n")
+    with pytest.raises(FileError, match="every line starts and ends with 0 or 1"):
         read_trials(path)
 
 
@@ -299,7 +313,7 @@ def test_score_files_and_keys_are_not_taken_for_each_other(tmp_path):
         read_scores(tmp_path / "key")
 
 
-ENROLMENT = {"m1": ["a", "b"], "m2": ["c"]}
+ENROLLMENT = {"m1": ["a", "b"], "m2": ["c"]}
 
 
 @pytest.mark.parametrize(
@@ -314,41 +328,32 @@ ENROLMENT = {"m1": ["a", "b"], "m2": ["c"]}
 )
 def test_each_convention_of_enrollment(tmp_path, text):
     (tmp_path / "e").write_text(text, newline="")
-    assert read_enrollment(tmp_path / "e") == ENROLMENT
+    assert read_enrollment(tmp_path / "e") == ENROLLMENT
 
 
 @pytest.mark.parametrize("name", ["spk2utt", "e.tsv", "e.tsv.gz"])
 def test_enrollment_there_and_back(tmp_path, name):
-    write_enrollment(ENROLMENT, tmp_path / name)
-    assert read_enrollment(tmp_path / name) == ENROLMENT
+    write_enrollment(ENROLLMENT, tmp_path / name)
+    assert read_enrollment(tmp_path / name) == ENROLLMENT
     spaced = {"Anna Ö": ["file 1"]}
     if name == "spk2utt":
         assert (tmp_path / name).read_text() == "m1 a b\nm2 c\n"
-        with pytest.raises(InputError, match="'Anna Ö' is empty or holds a space"):
+        with pytest.raises(InputError, match="'Anna Ö' holds a space"):
             write_enrollment(spaced, tmp_path / name)
     else:
         write_enrollment(spaced, tmp_path / name)
         assert read_enrollment(tmp_path / name) == spaced
 
 
-def test_counts(tmp_path):
-    path = tmp_path / "num_utts.ark"
-    path.write_text("m1 3\nm2 1\n")
-    assert read_num_utts(path) == {"m1": 3, "m2": 1}
-    for text, line in (("m1 3\nm1 2\n", 2), ("m1 0\n", 1), ("m1 2 3\n", 1), ("m1 many\n", 1)):
-        path.write_text(text)
-        with pytest.raises(FileError, match=f"num_utts.ark, line {line}: "):
-            read_num_utts(path)
-
-
 def test_ids_that_are_missing_are_listed():
     assert match_ids(["b", "a"], ["a", "b"], "test ids", "t").tolist() == [1, 0]
     wanted = [*"abcd", "x"]
-    message = r"t.txt: 4 of 5 enrollment ids are not in the embeddings: 'a', 'b', 'c', \.\.\. Use --allow-missing"
-    with pytest.raises(InputError, match=message):
+    message = r"t.txt: 4 of 5 enrollment ids are not in the embeddings: 'a', 'b', 'c', \.\.\. allow_missing=True leaves"
+    with pytest.raises(InputError, match=message) as caught:
         match_ids(wanted, ["x"], "enrollment ids", "t.txt", False)
+    assert caught.value.remedy == Remedy("allow_missing", True, "leaves their trials out")
     assert match_ids(wanted, ["x"], "enrollment ids", "t.txt", True).tolist() == [-1, -1, -1, -1, 0]
-    with pytest.raises(InputError, match="There they are like 'y'"):
+    with pytest.raises(InputError, match="There the ids are like 'y'"):
         match_ids(wanted, ["y"], "enrollment ids", "t.txt", True)
 
 

@@ -4,40 +4,34 @@ Readers go by content and by the names in headers, never by the name of the file
 read is a FileError that names the file, the line, what was expected and what came. Writers write whole files or none.
 """
 
+from jointplda._identifiers import match_ids
 from jointplda.formats.embedding_reader import read_embeddings
 from jointplda.formats.embedding_writer import write_embeddings
-from jointplda.formats.enrollment_lists import read_enrollment, read_num_utts, write_enrollment
+from jointplda.formats.enrollment_lists import read_enrollment, write_enrollment
 from jointplda.formats.foreign_plda import (
     KaldiPlda,
-    XvecTransform,
     from_covariances,
     read_kaldi_plda,
     read_pyannote_plda,
-    read_xvec_transform,
     to_covariances,
     write_kaldi_plda,
     write_pyannote_plda,
-    write_xvec_transform,
 )
 from jointplda.formats.label_reader import read_labels
-from jointplda.formats.names import match_ids
 from jointplda.formats.score_files import read_scores, write_scores
 from jointplda.formats.trial_files import read_trials, write_trials
 
 __all__ = [
     "KaldiPlda",
-    "XvecTransform",
     "from_covariances",
     "match_ids",
     "read_embeddings",
     "read_enrollment",
     "read_kaldi_plda",
     "read_labels",
-    "read_num_utts",
     "read_pyannote_plda",
     "read_scores",
     "read_trials",
-    "read_xvec_transform",
     "to_covariances",
     "write_embeddings",
     "write_enrollment",
@@ -45,5 +39,4 @@ __all__ = [
     "write_pyannote_plda",
     "write_scores",
     "write_trials",
-    "write_xvec_transform",
 ]

@@ -1,4 +1,4 @@
-"""Keys and scores of BOSARIS: matrices of models by segments in HDF5, under the names of three dialects."""
+"""Keys and scores of BOSARIS: matrices of models by segments in HDF5, as SIDEKIT, MATLAB or PyBOSARIS name them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from jointplda._identifiers import no_duplicates
 from jointplda._typing import Names
-from jointplda.errors import FileError, InputError
+from jointplda.errors import FileError
+from jointplda.formats.columns import as_text
 from jointplda.formats.hdf5 import read_arrays, write_arrays
-from jointplda.formats.names import as_text
-from jointplda.formats.pair_rows import refuse_contradictions
+from jointplda.formats.pair_output import refuse_repeats
+from jointplda.formats.pair_rows import pair_text
 from jointplda.formats.text import PathLikeStr
-from jointplda.trial_list import NONTARGET, TARGET, UNKNOWN, ScoreTable, Trials
+from jointplda.trial_list import NONTARGET, TARGET, ScoreTable, Trials
 
 _MODELS = ("modelset", "ID/row_ids", "model_names")
 _SAMPLES = ("segset", "ID/column_ids", "test_names")
@@ -45,7 +46,7 @@ def read_key(path: Path) -> Trials:
         target, nontarget = mask > 0, mask < 0
         labelled = bool(nontarget.any())
     else:
-        raise FileError(f"{path}: expected trial_mask, or tar_mask and non_mask, {_there(arrays)}.")
+        raise FileError(f"{path}: expected trial_mask, or tar_mask and non_mask, {_contents(arrays)}.")
     enroll, test = np.nonzero(target | nontarget)
     if not len(enroll):
         raise FileError(f"{path}: the key marks no trial.")
@@ -61,7 +62,7 @@ def read_score_matrix(path: Path) -> ScoreTable:
     scores = _first(arrays, ("scores", "score_mat", "scoremat"))
     if scores is None:
         hint = " This looks like a key." if "trial_mask" in arrays else ""
-        raise FileError(f"{path}: expected scores, {_there(arrays)}.{hint}")
+        raise FileError(f"{path}: expected scores, {_contents(arrays)}.{hint}")
     scores = _oriented(scores, shape, path, "scores").astype(np.float64)
     mask = _first(arrays, ("score_mask", "scoremask"))
     enroll, test = np.nonzero(np.ones(shape) if mask is None else _mask(mask, shape, path))
@@ -71,27 +72,20 @@ def read_score_matrix(path: Path) -> ScoreTable:
 
 
 def checked_scores(trials: Trials, matrix: NDArray[np.float64], path: Path) -> ScoreTable:
-    """The scores of trials out of a matrix, none of them NaN."""
+    """The scores of trials from a matrix; raises if one of them is NaN."""
     values = matrix[trials.enroll, trials.test]
     bad = np.flatnonzero(np.isnan(values))
     if len(bad):
-        pair = f"{str(trials.models[trials.enroll[bad[0]]])!r} {str(trials.samples[trials.test[bad[0]]])!r}"
+        pair = pair_text(trials, int(bad[0]))
         raise FileError(f"{path}: the score of the pair {pair} is NaN ({len(bad)} such scores in all).")
     return ScoreTable(trials, values)
 
 
 def write_key(trials: Trials, path: PathLikeStr) -> None:
-    """Write a key under the names of SIDEKIT."""
-    if trials.columns:
-        trials = Trials(trials.models, trials.samples, trials.enroll, trials.test, trials.target)
-    marks = np.ones(len(trials), np.int8)
-    if trials.target is not None:
-        if np.any(trials.target == UNKNOWN):
-            raise InputError(f"{path}: some trials have no label, which this format cannot hold; use kind='nist'.")
-        marks = np.where(trials.target == TARGET, 1, -1).astype(np.int8)
-        refuse_contradictions(trials, trials.target, "label", Path(path), None)
+    """Write a key under the names of SIDEKIT; every trial has a label, or none has."""
+    refuse_repeats(trials, path)
     mask = np.zeros((len(trials.models), len(trials.samples)), np.int8)
-    mask[trials.enroll, trials.test] = marks
+    mask[trials.enroll, trials.test] = 1 if trials.target is None else np.where(trials.target == TARGET, 1, -1)
     arrays = {"modelset": trials.models, "segset": trials.samples, "trial_mask": mask}
     if trials.target is not None and not np.any(mask < 0):
         arrays |= {"tar_mask": mask, "non_mask": np.zeros_like(mask)}
@@ -101,7 +95,7 @@ def write_key(trials: Trials, path: PathLikeStr) -> None:
 def write_score_matrix(table: ScoreTable, path: PathLikeStr) -> None:
     """Write scores and their mask under the names of SIDEKIT."""
     trials = table.trials
-    refuse_contradictions(trials, table.values, "score", Path(path), None)
+    refuse_repeats(trials, path)
     scores = np.zeros((len(trials.models), len(trials.samples)))
     mask = np.zeros(scores.shape, np.int8)
     scores[trials.enroll, trials.test] = table.values
@@ -110,15 +104,15 @@ def write_score_matrix(table: ScoreTable, path: PathLikeStr) -> None:
 
 
 def _names(arrays: Arrays, path: Path) -> tuple[Names, Names]:
-    found = []
+    sides = []
     for names in (_MODELS, _SAMPLES):
         values = _first(arrays, names)
         if values is None:
-            raise FileError(f"{path}: expected one of {', '.join(names)}, {_there(arrays)}.")
+            raise FileError(f"{path}: expected one of {', '.join(names)}, {_contents(arrays)}.")
         text = as_text(values.ravel(), names[0], path)
         no_duplicates(text, f"names in {names[0]}", str(path))
-        found.append(text)
-    return found[0], found[1]
+        sides.append(text)
+    return sides[0], sides[1]
 
 
 def _mask(values: NDArray[Any], shape: tuple[int, int], path: Path) -> NDArray[np.int8]:
@@ -144,5 +138,5 @@ def _first(arrays: Arrays, names: tuple[str, ...]) -> NDArray[Any] | None:
     return next((arrays[name] for name in names if name in arrays), None)
 
 
-def _there(arrays: Arrays) -> str:
+def _contents(arrays: Arrays) -> str:
     return "got nothing" if not arrays else f"got {', '.join(sorted(arrays))[:200]}"

@@ -1,24 +1,25 @@
-"""Embeddings in every convention, recognised by their content, joined with labels."""
+"""Reading embeddings in every convention, recognised by their content, and joining them with labels."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jointplda._identifiers import listed, no_duplicates, positions
-from jointplda._typing import IntArray, Names
+from jointplda._identifiers import as_names, listed, no_duplicates
 from jointplda.embedding_table import EmbeddingTable, LabelTable
 from jointplda.errors import FileError, InputError, warn
+from jointplda.formats.columns import as_text
 from jointplda.formats.hdf5 import is_hdf5, read_arrays
-from jointplda.formats.kaldi import BINARY, read_ark, read_scp
-from jointplda.formats.label_reader import kaldi_column, read_labels
-from jointplda.formats.names import ID_NAMES, as_names, as_text, column
+from jointplda.formats.header_words import ID_NAMES, find_column
+from jointplda.formats.kaldi import BINARY, kaldi_column, read_ark, read_scp
+from jointplda.formats.label_reader import read_labels
 from jointplda.formats.npy import NPY_MAGIC, NPZ_MAGIC, read_npy, read_npz
-from jointplda.formats.parquet import PARQUET_MAGIC, read_parquet
+from jointplda.formats.parquet import is_parquet, read_parquet
 from jointplda.formats.text import PathLikeStr, decoded, existing, head, lines, suffix_of
 
 MATRIX_NAMES = ("embeddings", "embedding", "data", "x", "xvectors", "xvector", "vectors", "vector")
@@ -35,20 +36,21 @@ def read_embeddings(
     The content decides what the file is, not its name:
 
     - NumPy ``.npz`` and HDF5: ``embeddings`` (or ``data``, ``X``) of shape (n, d), ``ids`` of shape (n,); every other
-      array of shape (n,) is a label column. Without ids, those of ``labels`` are taken, row by row, and without
+      array of shape (n,) is a label column. A file without ids gets those of ``labels``, row by row, and without
       ``labels`` the numbers of the rows, from ``"0"``.
-    - NumPy ``.npy``: the matrix alone; ``labels`` has one row for each of its rows, in order.
+    - NumPy ``.npy``: the matrix alone. ``labels``, or a ``.tsv`` or ``.csv`` of the same name beside the matrix, has
+      one row for each of its rows, in order.
     - Parquet: an id column, one column of lists, label columns.
-    - Kaldi: a script (``key archive:offset``), an archive, or a folder with one script (``xvector.scp`` first) whose
-      files ``utt2*`` give label columns.
+    - Kaldi: a script (``key archive:offset``), an archive, or a folder with one script (or several, one of them
+      ``xvector.scp``) whose files ``utt2*`` are label columns.
 
     Parameters
     ----------
     path : path
     labels : path or LabelTable, optional
-        Labels joined by id; its columns replace those of the same name. See ``read_labels``.
+        Labels to join by id; its columns replace those of the same name. See ``read_labels``.
     strict : bool
-        Refuse embeddings that have no row in ``labels``, which otherwise get missing labels (empty texts).
+        Refuse embeddings that have no row in ``labels``. By default their labels are missing (empty texts).
 
     Returns
     -------
@@ -63,20 +65,21 @@ def read_embeddings(
         If ids repeat, or labels do not fit.
     """
     source = Path(path)
-    target, found = _from_folder(source) if source.is_dir() else (existing(source), None)
-    table = found if found is not None else _from_file(target)
-    if not len(table.ids) and head(target).startswith(NPY_MAGIC):
-        table = _with_table_beside(table, target, labels)
+    file, table = _from_folder(source) if source.is_dir() else (source, _from_file(existing(source)))
+    bare_matrix = not len(table.ids) and head(file).startswith(NPY_MAGIC)
+    if bare_matrix:
+        table = _with_table_beside(table, file, labels)
     if labels is not None:
-        table = _joined(table, labels, target, strict)
-    if not len(table.ids) and len(table.X):
-        if head(target).startswith(NPY_MAGIC):
+        table = _joined(table, labels, file, strict)
+    if not len(table.ids):
+        if bare_matrix:
             raise InputError(
-                f"{target}: a matrix without ids; give a table of labels with one row for each of its {len(table.X)} "
-                "rows, in order (--labels), or put it beside the matrix as a .tsv or .csv of the same name."
+                f"{file} is a matrix without ids; give a table of labels with one row for each of its {len(table.X)} "
+                "rows, in order, or put it beside the matrix as a .tsv or .csv of the same name.",
+                parameter="labels",
             )
-        table = EmbeddingTable(_row_numbers(len(table.X)), table.X, table.columns)
-    return _checked(table, target)
+        table = replace(table, ids=as_names(str(row) for row in range(len(table.X))))
+    return _checked(table, file)
 
 
 def _with_table_beside(table: EmbeddingTable, path: Path, labels: PathLikeStr | LabelTable | None) -> EmbeddingTable:
@@ -85,9 +88,9 @@ def _with_table_beside(table: EmbeddingTable, path: Path, labels: PathLikeStr | 
         beside = path.with_suffix(suffix)
         own = labels is not None and not isinstance(labels, LabelTable) and Path(labels).resolve() == beside.resolve()
         if beside.is_file() and not own:
-            found = read_labels(beside, rows_only=True)
-            if len(found.ids) == len(table.X):
-                return EmbeddingTable(found.ids, table.X, found.columns)
+            rows = read_labels(beside, rows_only=True)
+            if len(rows.ids) == len(table.X):
+                return EmbeddingTable(rows.ids, rows.columns, X=table.X)
     return table
 
 
@@ -97,10 +100,10 @@ def _from_file(path: Path) -> EmbeddingTable:
     if start.startswith(NPZ_MAGIC):
         return _from_arrays(read_npz(path), path)
     if start.startswith(NPY_MAGIC):
-        return EmbeddingTable(as_names([]), _numbers(read_npy(path), "the matrix", path))
+        return EmbeddingTable(as_names([]), X=_numbers(read_npy(path), "the matrix", path))
     if is_hdf5(start):
         return _from_arrays(read_arrays(path), path)
-    if start.startswith(PARQUET_MAGIC):
+    if is_parquet(start):
         return _from_arrays(_one_matrix(read_parquet(path)), path)
     if start[8:9] == b"{" and int.from_bytes(start[:8], "little") <= path.stat().st_size:
         raise FileError(f"{path}: expected embeddings, got a safetensors file, such as a model or statistics.")
@@ -125,7 +128,7 @@ def _from_kaldi_text(path: Path) -> EmbeddingTable:
     if len(fields) != 2 or (suffix_of(path) != ".scp" and ".ark" not in fields[1]):
         raise FileError(
             f"{path}: expected embeddings (npz, npy, HDF5, Parquet, Kaldi scp or ark), got text that starts with "
-            f"{decoded(line, path, number)[:60]!r}. Give tables of labels as --labels."
+            f"{decoded(line, path, number)[:60]!r}. A table of labels goes with embeddings, not in their place."
         )
     return read_scp(path)
 
@@ -134,9 +137,9 @@ def _from_folder(folder: Path) -> tuple[Path, EmbeddingTable]:
     scripts = sorted(folder.glob("*.scp"))
     known = [folder / name for name in _FOLDER_SCRIPTS if (folder / name) in scripts]
     if not known and len(scripts) != 1:
-        there = listed(script.name for script in scripts) if scripts else "none"
+        held = listed(script.name for script in scripts) if scripts else "none"
         raise FileError(
-            f"{folder}: a folder of embeddings should hold xvector.scp or one single .scp file, got {there}; "
+            f"{folder}: a folder of embeddings should hold xvector.scp or one single .scp file, got {held}; "
             "name the file itself."
         )
     script = (known or scripts)[0]
@@ -149,12 +152,12 @@ def _from_folder(folder: Path) -> tuple[Path, EmbeddingTable]:
 
 def _from_arrays(arrays: Arrays, path: Path) -> EmbeddingTable:
     names = list(arrays)
-    matrix = column([name if arrays[name].ndim == 2 else "" for name in names], MATRIX_NAMES)
+    matrix = find_column([name if arrays[name].ndim == 2 else "" for name in names], MATRIX_NAMES)
     if matrix is None:
-        there = ", ".join(f"{name} {arrays[name].shape}" for name in names) or "nothing"
-        raise FileError(f"{path}: expected an array 'embeddings' (or 'data', 'X') of shape (n, d), got {there}.")
+        held = ", ".join(f"{name} {arrays[name].shape}" for name in names) or "nothing"
+        raise FileError(f"{path}: expected an array 'embeddings' (or 'data', 'X') of shape (n, d), got {held}.")
     X = _numbers(arrays[names[matrix]], names[matrix], path)
-    where = column([name if arrays[name].ndim == 1 else "" for name in names], ID_NAMES)
+    where = find_column([name if arrays[name].ndim == 1 else "" for name in names], ID_NAMES)
     ids = as_names([]) if where is None else as_text(arrays[names[where]], names[where], path)
     if where is not None and len(ids) != len(X):
         hint = "; the matrix may be transposed" if len(ids) == X.shape[1] else ""
@@ -166,8 +169,8 @@ def _from_arrays(arrays: Arrays, path: Path) -> EmbeddingTable:
     }
     for name, values in arrays.items():
         if values.ndim == 1 and values.dtype.kind in "USO" and len(values) != len(X):
-            warn(f"{path}: {name} has {len(values):,} values for {len(X):,} samples, and is no label column.")
-    return EmbeddingTable(ids, X, columns)
+            warn(f"{path}: {name} has {len(values):,} values for {len(X):,} samples, so it is no label column.")
+    return EmbeddingTable(ids, columns, X=X)
 
 
 def _numbers(X: NDArray[Any], what: str, path: Path) -> NDArray[Any]:
@@ -185,19 +188,19 @@ def _numbers(X: NDArray[Any], what: str, path: Path) -> NDArray[Any]:
 def _joined(table: EmbeddingTable, labels: PathLikeStr | LabelTable, path: Path, strict: bool) -> EmbeddingTable:
     by_row = not len(table.ids)
     where = Path("labels") if isinstance(labels, LabelTable) else Path(labels)
-    found = labels if isinstance(labels, LabelTable) else read_labels(where, rows_only=by_row)
+    joined = labels if isinstance(labels, LabelTable) else read_labels(where, rows_only=by_row)
     if not by_row:
-        return _by_id(table, found, where, strict)
-    if len(found.ids) != len(table.X):
+        return _by_id(table, joined, where, strict)
+    if len(joined.ids) != len(table.X):
         raise InputError(
             f"{where}: {path} has no ids, so the labels should have one row for each of its {len(table.X)} rows; "
-            f"they have {len(found.ids)}."
+            f"they have {len(joined.ids)}."
         )
-    return EmbeddingTable(found.ids, table.X, {**table.columns, **found.columns})
+    return replace(table, ids=joined.ids).with_columns(joined.columns)
 
 
 def _by_id(table: EmbeddingTable, labels: LabelTable, where: Path, strict: bool) -> EmbeddingTable:
-    rows = positions(table.ids.tolist(), labels.ids.tolist())
+    rows = labels.rows(table.ids.tolist())
     missing = table.ids[rows < 0]
     if len(missing) == len(rows):
         raise InputError(
@@ -206,24 +209,14 @@ def _by_id(table: EmbeddingTable, labels: LabelTable, where: Path, strict: bool)
         )
     if strict and len(missing):
         raise InputError(f"{where}: these embeddings have no labels: {listed(missing.tolist())}.")
-    return table.with_columns({name: _picked(values, rows) for name, values in labels.columns.items()})
-
-
-def _picked(values: Names, rows: IntArray) -> Names:
-    picked = values[rows]
-    picked[rows < 0] = ""
-    return picked
-
-
-def _row_numbers(count: int) -> Names:
-    return as_names(str(row) for row in range(count))
+    return table.with_columns({name: np.where(rows < 0, "", values[rows]) for name, values in labels.columns.items()})
 
 
 def _checked(table: EmbeddingTable, path: Path) -> EmbeddingTable:
     if np.any(table.ids == ""):
         raise FileError(f"{path}: the id of row {int(np.argmax(table.ids == ''))} is empty.")
     no_duplicates(table.ids, "ids", str(path))
-    # The sum of a row is finite unless one of its values is not, or it overflows: rows in doubt are looked at again.
+    # A row with a finite sum holds finite numbers only; sums may also overflow, so the other rows are looked through.
     with np.errstate(over="ignore", invalid="ignore"):
         doubtful = np.flatnonzero(~np.isfinite(table.X.sum(axis=1, dtype=np.float64)))
     bad = doubtful[~np.isfinite(table.X[doubtful]).all(axis=1)]

@@ -1,20 +1,23 @@
-"""Writing embeddings."""
+"""Writing embeddings; what would not read back the same is refused."""
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
+
+import numpy as np
 
 from jointplda._identifiers import no_duplicates
 from jointplda._validation import check_choice
 from jointplda.embedding_table import EmbeddingTable
 from jointplda.errors import InputError
 from jointplda.formats.hdf5 import write_arrays
-from jointplda.formats.kaldi import write_archive
-from jointplda.formats.names import plain
+from jointplda.formats.header_words import folded
+from jointplda.formats.kaldi_writer import write_archive
 from jointplda.formats.npy import write_npy, write_npz
 from jointplda.formats.parquet import write_parquet
+from jointplda.formats.sheets import write_rows
 from jointplda.formats.text import PathLikeStr, text_file
+from jointplda.formats.text_checks import check_cells, check_names
 
 KINDS = ("npz", "npy", "hdf5", "parquet", "kaldi")
 _OWN_NAMES = ("id", "ids", "embedding", "embeddings")
@@ -39,16 +42,15 @@ def write_embeddings(table: EmbeddingTable, path: PathLikeStr, kind: str | None 
     path : path
     kind : {"npz", "npy", "hdf5", "parquet", "kaldi"}, optional
         By default, from the ending of the name. ``"npy"`` writes the matrix and, beside it, ids and labels with the
-        ending ``.tsv``; ``"kaldi"`` writes ``.ark`` and ``.scp`` and, for each label column,
+        ending ``.tsv``. ``"kaldi"`` writes ``.ark`` and ``.scp`` and, for each column that has labels,
         ``<stem>.utt2<column>``.
     """
     suffix = Path(path).suffix.lower()
     if kind is None and suffix not in _BY_NAME:
         raise InputError(f"{path}: the kind is not clear from the name; end it in one of {', '.join(_BY_NAME)}.")
     kind = check_choice("kind", kind or _BY_NAME[suffix], KINDS)
-    _refuse_unequal(table, path)
-    no_duplicates(table.ids, "ids", str(path))
-    taken = [name for name in table.columns if plain(name) in _OWN_NAMES]
+    _check_table(table, path)
+    taken = [name for name in table.columns if folded(name) in _OWN_NAMES]
     if taken and kind != "kaldi":
         raise InputError(f"{path}: a label column may not be named {taken[0]!r}; rename it.")
     if kind == "kaldi":
@@ -63,16 +65,30 @@ def write_embeddings(table: EmbeddingTable, path: PathLikeStr, kind: str | None 
 
 
 def _write_npy(table: EmbeddingTable, path: Path) -> None:
-    with text_file(path.with_suffix(".tsv")) as stream:
-        sheet = csv.writer(stream, delimiter="\t", lineterminator="\n")
-        sheet.writerow(["id", *table.columns])
-        sheet.writerows(zip(table.ids.tolist(), *(c.tolist() for c in table.columns.values()), strict=True))
+    beside = path.with_suffix(".tsv")
+    if beside == path:
+        raise InputError(f"{path}: this name is that of the table beside the matrix; end it in .npy.")
+    check_names([*table.ids.tolist(), *table.columns], path)
+    for values in table.columns.values():
+        check_cells(np.unique(values).tolist(), path)
+    rows = zip(table.ids.tolist(), *(values.tolist() for values in table.columns.values()), strict=True)
+    with text_file(beside) as stream:
+        write_rows(stream, ["id", *table.columns], rows)
         write_npy(path, table.X)
 
 
-def _refuse_unequal(table: EmbeddingTable, path: PathLikeStr) -> None:
-    if table.X.shape[:1] != table.ids.shape:
-        raise InputError(f"{path}: the table has {len(table.ids)} ids and embeddings of shape {table.X.shape}.")
+def _check_table(table: EmbeddingTable, path: PathLikeStr) -> None:
+    """Refuse what no reader accepts: parts of different lengths, empty or repeated ids, numbers that are not finite."""
+    X, n = table.X, len(table.ids)
+    if X.ndim != 2 or len(X) != n or not X.size:
+        raise InputError(f"{path}: the table has {n} ids and embeddings of shape {X.shape}.")
     for name, values in table.columns.items():
-        if len(values) != len(table.ids):
-            raise InputError(f"{path}: the table has {len(table.ids)} ids, and the column {name!r} has {len(values)}.")
+        if len(values) != n:
+            raise InputError(f"{path}: the table has {n} ids, and the column {name!r} has {len(values)}.")
+    if np.any(table.ids == ""):
+        raise InputError(f"{path}: the id of row {int(np.argmax(table.ids == ''))} is empty.")
+    no_duplicates(table.ids, "ids", str(path))
+    if X.dtype.kind not in "fiu" or X.dtype.itemsize > 8:
+        raise InputError(f"{path}: embeddings should be float32 or float64, got {X.dtype}.")
+    if not np.isfinite(X).all():
+        raise InputError(f"{path}: embeddings should be finite, and some of these are NaN or infinite.")

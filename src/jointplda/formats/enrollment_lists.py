@@ -1,33 +1,25 @@
-"""Enrollment lists: which samples each model is made of."""
+"""Enrollment lists: the samples from which each model is made."""
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from jointplda._identifiers import no_duplicates
 from jointplda._validation import check_choice
-from jointplda.errors import FileError, InputError
-from jointplda.formats.pair_rows import is_pair_header, pair_columns
-from jointplda.formats.text import (
-    PathLikeStr,
-    decoded,
-    delimiter_of,
-    existing,
-    lines,
-    read_sheet,
-    split,
-    suffix_of,
-    text_file,
-    without_spaces,
-)
+from jointplda.errors import FileError, InputError, Remedy
+from jointplda.formats.header_words import is_pair_header
+from jointplda.formats.pair_rows import pair_columns
+from jointplda.formats.sheets import first_cells, read_sheet, write_sheet
+from jointplda.formats.text import PathLikeStr, decoded, existing, lines, suffix_of, text_file
+from jointplda.formats.text_checks import check_names, check_no_header, check_words
 
 
 def read_enrollment(path: PathLikeStr) -> dict[str, list[str]]:
     """Read the samples of each model.
 
-    Understood are Kaldi's ``spk2utt`` (``model sample sample ...``), two columns ``model sample`` with a row for each
-    sample, and NIST tables with a header (``modelid``, ``segmentid``).
+    The file is Kaldi's ``spk2utt`` (``model sample sample ...``), a list of lines ``model sample``, one for each
+    sample, or a NIST table with a header (``modelid``, ``segmentid``).
 
     Parameters
     ----------
@@ -46,8 +38,8 @@ def read_enrollment(path: PathLikeStr) -> dict[str, list[str]]:
     target = existing(path)
     number, first = next(lines(target))
     text = decoded(first, target, number)
-    header = is_pair_header(split(text, delimiter_of(text), target, number))
-    found: dict[str, list[str]] = {}
+    header = is_pair_header(first_cells(text, target, number))
+    enrollment: dict[str, list[str]] = {}
     seen: set[tuple[str, str]] = set()
     for number, model, samples in _from_sheet(target) if header else _from_lines(target):
         if not model or not all(samples):
@@ -56,10 +48,10 @@ def read_enrollment(path: PathLikeStr) -> dict[str, list[str]]:
             if (model, sample) in seen:
                 raise FileError(f"{target}, line {number}: the sample {sample!r} is listed twice for {model!r}.")
             seen.add((model, sample))
-        found.setdefault(model, []).extend(samples)
-    if not found:
+        enrollment.setdefault(model, []).extend(samples)
+    if not enrollment:
         raise FileError(f"{target}: nothing follows the header.")
-    return found
+    return enrollment
 
 
 def _from_sheet(path: Path) -> Iterator[tuple[int, str, list[str]]]:
@@ -80,32 +72,8 @@ def _from_lines(path: Path) -> Iterator[tuple[int, str, list[str]]]:
         yield number, model, samples
 
 
-def read_num_utts(path: PathLikeStr) -> dict[str, int]:
-    """Read Kaldi's counts of samples: lines ``model count``.
-
-    Parameters
-    ----------
-    path : path
-
-    Returns
-    -------
-    counts : dict of str to int
-        By model; each at least 1.
-    """
-    target = existing(path)
-    counts: dict[str, int] = {}
-    for number, line in lines(target):
-        fields = [decoded(field, target, number) for field in line.split()]
-        if len(fields) != 2 or not fields[1].isdecimal() or int(fields[1]) < 1:
-            raise FileError(f"{target}, line {number}: expected 'model count', got {' '.join(fields)[:60]!r}.")
-        if fields[0] in counts:
-            raise FileError(f"{target}, line {number}: the model {fields[0]!r} occurs a second time.")
-        counts[fields[0]] = int(fields[1])
-    return counts
-
-
 def write_enrollment(enrollment: Mapping[str, Sequence[str]], path: PathLikeStr, kind: str | None = None) -> None:
-    """Write the samples of each model.
+    """Write the samples of each model, whole or not at all; what would not read back the same is refused.
 
     Parameters
     ----------
@@ -113,21 +81,28 @@ def write_enrollment(enrollment: Mapping[str, Sequence[str]], path: PathLikeStr,
     path : path
         Gzipped if the name ends in ``.gz``.
     kind : {"kaldi", "nist"}, optional
-        ``spk2utt``, or a table with a header and a row for each sample. By default nist for names that end in
-        ``.tsv``, kaldi for others.
+        ``spk2utt``, or a table with a header and a row for each sample, which keeps names with spaces inside. By
+        default nist for names that end in ``.tsv``, kaldi for others.
     """
     kind = check_choice("kind", kind or ("nist" if suffix_of(path) == ".tsv" else "kaldi"), ("kaldi", "nist"))
+    if not enrollment:
+        raise InputError(f"{path}: there are no models to write.")
     for model, samples in enrollment.items():
         if not len(samples):
             raise InputError(f"{path}: the model {model!r} has no samples.")
-        if kind == "kaldi":
-            without_spaces([model, *samples], path)
+        no_duplicates(list(samples), f"the samples of {model!r}", str(path))
+    if kind == "kaldi":
+        _write_kaldi(enrollment, path)
+        return
+    check_names((name for model, samples in enrollment.items() for name in (model, *samples)), path)
+    rows = ([model, sample, "a"] for model, samples in enrollment.items() for sample in samples)
+    write_sheet(path, ["modelid", "segmentid", "side"], rows)
+
+
+def _write_kaldi(enrollment: Mapping[str, Sequence[str]], path: PathLikeStr) -> None:
+    names = (name for model, samples in enrollment.items() for name in (model, *samples))
+    check_words(names, path, Remedy("kind", "nist", "can hold it"))
+    lists = [f"{model} {' '.join(samples)}" for model, samples in enrollment.items()]
+    check_no_header(lists[0], path)
     with text_file(path) as stream:
-        if kind == "kaldi":
-            for model, samples in enrollment.items():
-                stream.write(f"{model} {' '.join(samples)}\n")
-            return
-        sheet = csv.writer(stream, delimiter="\t", lineterminator="\n")
-        sheet.writerow(["modelid", "segmentid", "side"])
-        for model, samples in enrollment.items():
-            sheet.writerows([model, sample, "a"] for sample in samples)
+        stream.writelines(f"{line}\n" for line in lists)

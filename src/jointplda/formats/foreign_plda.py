@@ -44,22 +44,6 @@ class KaldiPlda:
     psi: Array
 
 
-@dataclass(frozen=True)
-class XvecTransform:
-    """What pyannote does to embeddings before PLDA: centre, scale to unit length, reduce, centre, scale.
-
-    Parameters
-    ----------
-    mean1 : ndarray, shape (d,)
-    mean2 : ndarray, shape (k,)
-    lda : ndarray, shape (d, k)
-    """
-
-    mean1: Array
-    mean2: Array
-    lda: Array
-
-
 def read_kaldi_plda(path: PathLikeStr) -> KaldiPlda:
     """Read Kaldi's ``plda`` file, binary or text.
 
@@ -162,38 +146,6 @@ def write_pyannote_plda(plda: KaldiPlda, path: PathLikeStr) -> None:
     write_npz(path, {"mu": checked.mean, "tr": checked.transform, "psi": checked.psi})
 
 
-def read_xvec_transform(path: PathLikeStr) -> XvecTransform:
-    """Read ``xvec_transform.npz`` of pyannote or DiariZen: ``mean1``, ``mean2``, ``lda``.
-
-    Parameters
-    ----------
-    path : path
-
-    Returns
-    -------
-    transform : XvecTransform
-    """
-    arrays = _arrays(path, ("mean1", "mean2", "lda"))
-    return _checked_transform(arrays["mean1"], arrays["mean2"], arrays["lda"], Path(path))
-
-
-def write_xvec_transform(path: PathLikeStr, mean1: Array, mean2: Array, lda: Array) -> None:
-    """Write ``xvec_transform.npz`` for pyannote or DiariZen.
-
-    Parameters
-    ----------
-    path : path
-    mean1 : ndarray, shape (d,)
-        Mean of the embeddings.
-    mean2 : ndarray, shape (k,)
-        Mean after the reduction.
-    lda : ndarray, shape (d, k)
-        The reduction: x becomes ``lda.T @ x``.
-    """
-    checked = _checked_transform(mean1, mean2, lda, Path(path))
-    write_npz(path, {"mean1": checked.mean1, "mean2": checked.mean2, "lda": checked.lda})
-
-
 def to_covariances(plda: KaldiPlda) -> tuple[Array, Array, Array]:
     """Covariances of a model: within = A^-1 A^-T, between = A^-1 diag(psi) A^-T.
 
@@ -263,16 +215,6 @@ def _checked(mean: NDArray[Any], transform: NDArray[Any], psi: NDArray[Any], pat
     if plda.psi.min() < 0:
         raise FileError(f"{path}: psi should hold variances, got {plda.psi.min():.4g}.")
     return plda
-
-
-def _checked_transform(mean1: NDArray[Any], mean2: NDArray[Any], lda: NDArray[Any], path: Path) -> XvecTransform:
-    found = XvecTransform(_real(mean1, "mean1", path), _real(mean2, "mean2", path), _real(lda, "lda", path))
-    if found.mean1.ndim != 1 or found.mean2.ndim != 1 or found.lda.shape != (found.mean1.size, found.mean2.size):
-        raise FileError(
-            f"{path}: expected mean1 (d,), mean2 (k,) and lda (d, k), got the shapes {found.mean1.shape}, "
-            f"{found.mean2.shape}, {found.lda.shape}."
-        )
-    return found
 
 
 def _real(values: NDArray[Any], what: str, path: Path) -> Array:

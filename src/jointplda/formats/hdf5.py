@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jointplda.errors import FileError
+from jointplda.errors import FileError, InputError
 from jointplda.formats.text import PathLikeStr, target_file
 
 _MAGIC = b"\x89HDF\r\n\x1a\n"
@@ -17,7 +17,7 @@ _STARTS = (0, 512, 1024, 2048)
 
 
 def is_hdf5(start: bytes) -> bool:
-    """Whether the first bytes of a file are those of HDF5 (which may follow a block of the user's own)."""
+    """Whether the first bytes of a file are those of HDF5, which a block of other data may precede."""
     return any(start[offset : offset + len(_MAGIC)] == _MAGIC for offset in _STARTS)
 
 
@@ -44,14 +44,29 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def write_arrays(path: PathLikeStr, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write datasets; texts as UTF-8 of fixed length, which every dialect reads."""
+    """Write datasets; texts as UTF-8 of fixed length, which every reader of BOSARIS files accepts."""
     h5py = _h5py(path)
+    _check_names(arrays, path)
     with target_file(path) as name, h5py.File(name, "w") as stored:
         for key, values in arrays.items():
             if values.dtype.kind == "U":
-                texts = np.char.encode(values, "utf-8")
+                texts = _encoded(values, path)
                 values = texts.astype(h5py.string_dtype("utf-8", max(1, texts.dtype.itemsize)))
             stored.create_dataset(key, data=values, compression="gzip" if values.dtype.kind in "iub" else None)
+
+
+def _check_names(arrays: Mapping[str, NDArray[Any]], path: PathLikeStr) -> None:
+    """Refuse names that HDF5 would read as paths through groups."""
+    for name in arrays:
+        if not name or "/" in name or name.strip(".") == "" or not name.isprintable():
+            raise InputError(f"{path}: HDF5 cannot hold a column named {name!r}; rename it.")
+
+
+def _encoded(texts: NDArray[Any], path: PathLikeStr) -> NDArray[Any]:
+    try:
+        return np.char.encode(texts, "utf-8")
+    except UnicodeEncodeError as error:
+        raise InputError(f"{path}: {error.object!r} holds a lone surrogate, which UTF-8 cannot hold.") from None
 
 
 def _h5py(path: PathLikeStr) -> Any:

@@ -1,14 +1,15 @@
 """Kaldi's vectors and matrices, binary or text, in archives and the scripts that point into them.
 
-Read by hand rather than through a package: records of Python objects and commands in scripts, both of which can run
-code, are refused, and a record that ends too early is an error.
+They are read here and not through a package, so that nothing in a file can run code: records of Python objects and
+commands in scripts are refused, and a record that ends too early is an error.
 """
 
 from __future__ import annotations
 
 import io
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -16,14 +17,14 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from jointplda._typing import Names
+from jointplda._identifiers import as_names
 from jointplda.embedding_table import EmbeddingTable
 from jointplda.errors import FileError
-from jointplda.formats.names import as_names
-from jointplda.formats.text import PathLikeStr, decoded, lines, opened, target_file, text_file, without_spaces
+from jointplda.formats.text import decoded, lines, opened
 
 BINARY = b"\0B"
 _TYPES = {b"FV": "<f4", b"DV": "<f8", b"FM": "<f4", b"DM": "<f8"}
+ENDINGS = re.compile(r"(\.(gz|txt|tsv|csv))+$", re.IGNORECASE)
 _SPACE = b" \t\r\n"
 
 
@@ -119,9 +120,9 @@ def _pushed_back(start: bytes, stream: BinaryIO) -> BinaryIO:
 
 
 def read_scp(path: Path) -> EmbeddingTable:
-    """The vectors a script points to: lines ``key archive:offset``.
+    """The vectors that a script points to, by lines ``key archive:offset``.
 
-    Archives with relative names are looked for from the working folder, then from the folder of the script.
+    An archive with a relative path is looked for in the working folder, then in the folder of the script.
     """
     ids: list[str] = []
     vectors: list[NDArray[Any]] = []
@@ -143,8 +144,7 @@ def _script(path: Path) -> list[tuple[int, str, str, int]]:
     """Line, key, archive and offset of each entry."""
     entries: dict[str, tuple[int, str, str, int]] = {}
     for number, line in lines(path):
-        key, _, rest = decoded(line.strip(), path, number).replace("\t", " ").partition(" ")
-        rest = rest.strip()
+        key, rest = script_fields(decoded(line, path, number))
         if not rest:
             raise FileError(f"{path}, line {number}: expected 'key archive.ark:offset', got {key[:60]!r}.")
         if rest.endswith(("|", "]")) or rest.startswith("|"):
@@ -158,6 +158,18 @@ def _script(path: Path) -> list[tuple[int, str, str, int]]:
         place = (name, int(offset)) if colon and offset.isdecimal() else (rest, 0)
         entries[key] = (number, key, *place)
     return list(entries.values())
+
+
+def script_fields(line: str) -> tuple[str, str]:
+    """The key of a line of a script, and what it points to; both end at spaces or tabs, and no other whitespace."""
+    key, _, rest = line.strip(" \t").replace("\t", " ").partition(" ")
+    return key, rest.strip(" ")
+
+
+def kaldi_column(name: str) -> str | None:
+    """What follows ``utt2`` in the name of a file; None for names without it."""
+    match = re.search(r"(?:^|\.)utt2([\w-]+)$", ENDINGS.sub("", name))
+    return match.group(1) if match else None
 
 
 def _archive(name: str, script: Path, number: int) -> Path:
@@ -182,7 +194,7 @@ def stacked(ids: Sequence[str], vectors: Sequence[NDArray[Any]], path: Path) -> 
                 f"{path}: expected vectors of dimension {len(vectors[0])}, like that of {ids[0]!r}; "
                 f"that of {name!r} has {len(vector)}."
             )
-    return EmbeddingTable(as_names(ids), np.stack(vectors))
+    return EmbeddingTable(as_names(ids), X=np.stack(vectors))
 
 
 def binary(values: NDArray[Any]) -> bytes:
@@ -191,30 +203,3 @@ def binary(values: NDArray[Any]) -> bytes:
     sizes = b"".join(b"\4" + size.to_bytes(4, "little") for size in values.shape)
     token = f"{kind}{'V' if values.ndim == 1 else 'M'} ".encode()
     return token + sizes + values.astype(_TYPES[token[:2]]).tobytes()
-
-
-def write_archive(table: EmbeddingTable, path: PathLikeStr) -> None:
-    """Write an archive, a script that points into it, and ``<stem>.utt2<column>`` for each label column."""
-    script, archive = Path(path).with_suffix(".scp"), Path(path).with_suffix(".ark")
-    without_spaces([str(name) for name in table.ids], path)
-    columns = kaldi_columns(table.columns)
-    without_spaces([column.replace("/", " ") for column in columns], path)
-    for values in columns.values():
-        without_spaces([str(value).replace(" ", "_") for value in np.unique(values[values != ""])], path)
-    with target_file(archive) as ark, text_file(script) as scp, ExitStack() as stack:
-        with open(ark, "wb") as stream:
-            for name, vector in zip(table.ids.tolist(), table.X, strict=True):
-                stream.write(f"{name} ".encode())
-                scp.write(f"{name} {archive}:{stream.tell()}\n")
-                stream.write(BINARY + binary(vector))
-        for column, values in columns.items():
-            sheet = stack.enter_context(text_file(script.with_suffix(f".utt2{column}")))
-            for name, value in zip(table.ids.tolist(), values.tolist(), strict=True):
-                if value:
-                    sheet.write(f"{name} {value}\n")
-
-
-def kaldi_columns(columns: Mapping[str, Names]) -> dict[str, Names]:
-    """Label columns under Kaldi's names: speaker is spk."""
-    renamed = {name: values for name, values in columns.items() if name != "speaker"}
-    return {**renamed, "spk": columns["speaker"]} if "speaker" in columns else renamed

@@ -2,38 +2,38 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from jointplda._identifiers import no_duplicates
+from jointplda._identifiers import as_names, no_duplicates
 from jointplda._typing import Names
 from jointplda.embedding_table import LabelTable
 from jointplda.errors import FileError
-from jointplda.formats.names import ID_NAMES, as_names, column, plain
-from jointplda.formats.pair_rows import gather
-from jointplda.formats.parquet import PARQUET_MAGIC, read_parquet
-from jointplda.formats.text import PathLikeStr, decoded, delimiter_of, existing, head, lines, read_sheet, split
-
-_ENDINGS = re.compile(r"(\.(gz|txt|tsv|csv))+$", re.IGNORECASE)
+from jointplda.formats.header_words import ID_NAMES, find_column, folded
+from jointplda.formats.kaldi import ENDINGS, kaldi_column
+from jointplda.formats.pair_rows import read_rows
+from jointplda.formats.parquet import is_parquet, read_parquet
+from jointplda.formats.sheets import delimiter_of, first_cells, read_sheet
+from jointplda.formats.text import PathLikeStr, decoded, existing, head, lines
 
 
 def read_labels(path: PathLikeStr, rows_only: bool = False) -> LabelTable:
     """Read labels by id.
 
     CSV, TSV and Parquet tables have a header; ids are in the column named ``id``, ``utt``, ``segmentid``, ``file`` or
-    the like, or else in the first one. A file without header holds ``id value`` with the value to the end of the
-    line; its column is named by the file: ``utt2lang`` gives ``lang``, ``utt2spk`` gives ``spk`` and ``speaker``,
-    other names ``value``. A file named ``spk2utt`` holds ``speaker id id ...``.
+    the like, and otherwise in the first column. A file without header has lines ``id value``, in which the value goes
+    to the end of the line. Its column has a name from that of the file: ``lang`` for ``utt2lang``, both ``spk`` and
+    ``speaker`` for ``utt2spk``, and ``value`` for other names. A file named ``spk2utt`` has lines
+    ``speaker id id ...``.
 
     Parameters
     ----------
     path : path
     rows_only : bool
-        The rows describe those of a matrix, in order: only a column with a known name holds ids, and without one
-        they are the numbers of the rows, from ``"0"``.
+        The rows describe those of a matrix, in order. Ids are then read only from a column with one of the names
+        above; without such a column they are the numbers of the rows, from ``"0"``.
 
     Returns
     -------
@@ -43,41 +43,35 @@ def read_labels(path: PathLikeStr, rows_only: bool = False) -> LabelTable:
     Raises
     ------
     FileError, InputError
-        If the file cannot be read so, or an id is missing or occurs twice.
+        If the file cannot be read as labels, or an id is missing or occurs twice.
     """
     target = existing(path)
-    if head(target, 4) == PARQUET_MAGIC:
+    if is_parquet(head(target)):
         return _from_parquet(target, rows_only)
-    name = _ENDINGS.sub("", target.name)
+    name = ENDINGS.sub("", target.name)
     if name == "spk2utt" or name.endswith(".spk2utt"):
         return _from_spk2utt(target)
     number, first = next(lines(target))
-    if _has_header(decoded(first, target, number), name):
+    if has_header(decoded(first, target, number), name):
         return _from_sheet(target, rows_only)
     return _from_pairs(target, name)
 
 
-def _has_header(line: str, name: str) -> bool:
-    delimiter = delimiter_of(line)
-    cells = split(line, delimiter, Path(name), 1)
-    if bool(cells) and plain(cells[0]) in ID_NAMES:
-        return True
+def has_header(line: str, name: str) -> bool:
+    """Whether the first line of a file of this name is a header. Kaldi's files have none, unless with a delimiter."""
+    cells, delimiter = first_cells(line, name), delimiter_of(line)
+    if cells and folded(cells[0]) in ID_NAMES:
+        return delimiter is not None or kaldi_column(name) is None
     return delimiter is not None and kaldi_column(name) is None
-
-
-def kaldi_column(name: str) -> str | None:
-    """What follows ``utt2`` in the name of a file, None for other names."""
-    found = re.search(r"(?:^|\.)utt2([\w-]+)$", _ENDINGS.sub("", name))
-    return found.group(1) if found else None
 
 
 def _from_sheet(path: Path, rows_only: bool) -> LabelTable:
     sheet = read_sheet(path, lambda cells: True)
     header = [cell or f"column{index + 1}" for index, cell in enumerate(sheet.header or [])]
-    rows = gather(sheet)
-    texts = list(rows.further([str(index) for index in range(len(header))], ()).values())
+    rows = read_rows(sheet)
+    texts = list(rows.texts([str(index) for index in range(len(header))]).values())
     numbers = rows.numbers.tolist()
-    where = column(header, ID_NAMES)
+    where = find_column(header, ID_NAMES)
     if where is None:
         _refuse_data_as_header(header, texts, numbers, path)
     columns = dict(zip(header, texts, strict=True))
@@ -123,7 +117,7 @@ def _refuse_repeats(ids: Names, path: Path, numbers: Sequence[int] | None) -> No
 
 def _from_parquet(path: Path, rows_only: bool) -> LabelTable:
     columns = {name: values for name, values in read_parquet(path).items() if values.ndim == 1}
-    where = column(list(columns), ID_NAMES)
+    where = find_column(list(columns), ID_NAMES)
     if not columns or not len(next(iter(columns.values()))):
         raise FileError(f"{path}: expected rows with an id and labels, got an empty table.")
     return _table(columns, None if rows_only and where is None else where or 0, path, None)

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from jointplda.errors import FileError
+from jointplda.errors import FileError, InputError
 from jointplda.formats.text import PathLikeStr, target_file
 
 NPY_MAGIC = b"\x93NUMPY"
@@ -68,6 +68,9 @@ def write_npy(path: PathLikeStr, array: NDArray[Any]) -> None:
 
 def write_npz(path: PathLikeStr, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write arrays by name."""
+    for key in arrays:
+        if key.endswith(".npy") or not key.isprintable():
+            raise InputError(f"{path}: an .npz file cannot hold a column named {key!r}; rename it.")
     with target_file(path) as name, zipfile.ZipFile(name, "w") as packed:
         for key, array in arrays.items():
             with packed.open(f"{key}.npy", "w", force_zip64=True) as stream:

@@ -1,4 +1,4 @@
-"""What lists of trials and lists of scores have in common: two names a row, and no row against another."""
+"""Reading what lists of trials and of scores have in common: rows with a model and a sample, none against another."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 
 from jointplda._typing import IntArray, Names
 from jointplda.errors import FileError
-from jointplda.formats.names import HEADER_WORDS, MODEL_NAMES, SAMPLE_NAMES, Gathered, Measured, column, label_of
-from jointplda.formats.text import Field, Sheet
+from jointplda.formats.columns import NumberColumn, TextColumn
+from jointplda.formats.header_words import MODEL_NAMES, SAMPLE_NAMES, find_column, label_of
+from jointplda.formats.sheets import Sheet
+from jointplda.formats.text import Field
 from jointplda.trial_list import UNKNOWN, Trials
 
 # Rows gathered at a time: few enough for their fields to stay in the processor's cache (8,192 take twice as long).
@@ -27,17 +29,17 @@ class Rows:
     """The columns of a list, and the line of each row."""
 
     path: Path
-    columns: list[Gathered | Measured]
+    columns: list[TextColumn | NumberColumn]
     numbers: IntArray
 
     def names(self, index: int) -> tuple[Names, IntArray]:
         """Distinct names of a column, and each row's index among them."""
-        gathered = self.columns[index]
-        assert isinstance(gathered, Gathered)
-        return gathered.names(self.path, self.numbers), gathered.indexes()
+        column = self.columns[index]
+        assert isinstance(column, TextColumn)
+        return column.names(self.path, self.numbers), column.indexes()
 
     def pairs(self, model: int, sample: int) -> Trials:
-        """Trials without labels, from the columns of the two names."""
+        """Trials without labels, from the columns of models and of samples."""
         models, enroll = self.names(model)
         samples, test = self.names(sample)
         for names, codes, what in ((models, enroll, "model"), (samples, test, "segment")):
@@ -49,18 +51,18 @@ class Rows:
 
     def values(self, index: int) -> NDArray[np.float64]:
         """Numbers of a column."""
-        measured = self.columns[index]
-        assert isinstance(measured, Measured)
-        return measured.values()
+        column = self.columns[index]
+        assert isinstance(column, NumberColumn)
+        return column.values()
 
-    def further(self, header: Sequence[str], taken: Sequence[int | None]) -> dict[str, Names]:
-        """The columns of a header other than those taken, as text, each of shape (n,)."""
-        rest = [(index, name) for index, name in enumerate(header) if index not in taken]
-        found = {name: self.names(index) for index, name in rest}
-        return {name: values[codes] for name, (values, codes) in found.items()}
+    def texts(self, header: Sequence[str], without: Sequence[int | None] = ()) -> dict[str, Names]:
+        """The columns of a header as text, each of shape (n,), without those at these indexes."""
+        kept = [(index, name) for index, name in enumerate(header) if index not in without]
+        columns = {name: self.names(index) for index, name in kept}
+        return {name: values[codes] for name, (values, codes) in columns.items()}
 
     def labels(self, index: int, *, may_miss: bool) -> NDArray[np.int8]:
-        """The labels in a column: 1 target, 0 non-target; an empty cell is -1 where that may be."""
+        """The labels in a column: 1 target, 0 non-target, and -1 for an empty cell if labels may be missing."""
         words, codes = self.names(index)
         labels = [label_of(str(word)) for word in words]
         for code, (word, label) in enumerate(zip(words, labels, strict=True)):
@@ -73,9 +75,9 @@ class Rows:
         return np.array([UNKNOWN if label is None else label for label in labels], dtype=np.int8)[codes]
 
 
-def gather(sheet: Sheet, score: int | None = None) -> Rows:
-    """Read a sheet to its end; the column of scores, if any, as numbers."""
-    columns = [Measured() if i == score else Gathered() for i in range(len(sheet.first))]
+def read_rows(sheet: Sheet, score: int | None = None) -> Rows:
+    """Read a sheet to its end; the column of scores, if there is one, as numbers."""
+    columns = [NumberColumn() if i == score else TextColumn() for i in range(len(sheet.first))]
     numbers = array("q")
     while chunk := list(islice(sheet.rows, _CHUNK)):
         numbers.extend([number for number, _ in chunk])
@@ -83,14 +85,14 @@ def gather(sheet: Sheet, score: int | None = None) -> Rows:
             try:
                 values.add(fields)
             except ValueError:
-                raise _no_score(sheet.path, chunk, score or 0) from None
+                raise _not_a_score(sheet.path, chunk, score or 0) from None
     if not numbers:
         raise FileError(f"{sheet.path}: nothing follows the header.")
     return Rows(sheet.path, columns, np.frombuffer(numbers, dtype=np.int64))
 
 
-def _no_score(path: Path, rows: Sequence[tuple[int, Sequence[Field]]], score: int) -> FileError:
-    """What to say of the first row whose score is not a number."""
+def _not_a_score(path: Path, rows: Sequence[tuple[int, Sequence[Field]]], score: int) -> FileError:
+    """The error for the first row whose score is not a number."""
     for number, fields in rows:
         try:
             float(fields[score])
@@ -101,16 +103,10 @@ def _no_score(path: Path, rows: Sequence[tuple[int, Sequence[Field]]], score: in
     raise AssertionError("every score is a number")
 
 
-def is_pair_header(cells: list[str]) -> bool:
-    """Whether a first line names both sides of the trials, or has a word that only headers have."""
-    both = column(cells, MODEL_NAMES) is not None and column(cells, SAMPLE_NAMES) is not None
-    return both or column(cells, HEADER_WORDS) is not None
-
-
 def pair_columns(sheet: Sheet) -> tuple[int, int]:
     """The columns of models and of samples."""
     header = sheet.header or []
-    model, sample = column(header, MODEL_NAMES), column(header, SAMPLE_NAMES)
+    model, sample = find_column(header, MODEL_NAMES), find_column(header, SAMPLE_NAMES)
     if model is None or sample is None:
         wanted = "models (modelid, model, enroll)" if model is None else "segments (segmentid, segment, test)"
         raise FileError(f"{sheet.path}, line 1: expected a column of {wanted}, got {', '.join(header)}.")
@@ -121,19 +117,31 @@ def refuse_contradictions(
     trials: Trials, values: NDArray[Any], what: str, where: Path, numbers: IntArray | None
 ) -> None:
     """Refuse a pair that occurs twice with different values (labels or scores), naming the second occurrence."""
-    keys = trials.enroll * len(trials.samples) + trials.test
-    order = np.argsort(keys, kind="stable")
-    bad = (keys[order][1:] == keys[order][:-1]) & (values[order][1:] != values[order][:-1])
+    first, second = repeated_pairs(trials)
+    bad = values[first] != values[second]
     if not bad.any():
         return
-    at = int(np.flatnonzero(bad)[np.argmin(order[1:][bad])])
-    first, second = int(order[at]), int(order[at + 1])
-    pair = f"{str(trials.models[trials.enroll[second]])!r} {str(trials.samples[trials.test[second]])!r}"
-    place = f"{where}" if numbers is None else f"{where}, line {numbers[second]}"
-    before = "before" if numbers is None else f"in line {numbers[first]}"
+    at = int(np.flatnonzero(bad)[np.argmin(second[bad])])
+    i, j = int(first[at]), int(second[at])
+    place = f"{where}" if numbers is None else f"{where}, line {numbers[j]}"
+    before = "before" if numbers is None else f"in line {numbers[i]}"
     raise FileError(
-        f"{place}: the pair {pair} has the {what} {values[second]}, and {values[first]} {before}; remove one of them."
+        f"{place}: the pair {pair_text(trials, j)} has the {what} {values[j]}, and {values[i]} {before}; "
+        "remove one of them."
     )
+
+
+def repeated_pairs(trials: Trials) -> tuple[IntArray, IntArray]:
+    """Rows of pairs that occur more than once: each occurrence but the last, and the one that follows it."""
+    keys = trials.enroll * len(trials.samples) + trials.test
+    order = np.argsort(keys, kind="stable")
+    again = keys[order][1:] == keys[order][:-1]
+    return order[:-1][again], order[1:][again]
+
+
+def pair_text(trials: Trials, row: int) -> str:
+    """Both names of a trial, for messages."""
+    return f"{str(trials.models[trials.enroll[row]])!r} {str(trials.samples[trials.test[row]])!r}"
 
 
 def _score_hint(word: str) -> str:

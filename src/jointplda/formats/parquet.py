@@ -9,11 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jointplda.errors import FileError
-from jointplda.formats.names import as_text
+from jointplda.errors import FileError, InputError
+from jointplda.formats.columns import as_text
 from jointplda.formats.text import PathLikeStr, target_file
 
-PARQUET_MAGIC = b"PAR1"
+# The format's mark and the first byte of the page header that follows it: text may start with "PAR1" too.
+_MAGIC = b"PAR1\x15"
+
+
+def is_parquet(start: bytes) -> bool:
+    """Whether the first bytes of a file are those of Parquet."""
+    return start.startswith(_MAGIC)
 
 
 def read_parquet(path: Path) -> dict[str, NDArray[Any]]:
@@ -30,9 +36,13 @@ def write_parquet(path: PathLikeStr, matrix: NDArray[Any], columns: Mapping[str,
     """Write text columns and, as ``embedding``, a column of lists of fixed size."""
     arrow, parquet = _pyarrow(path)
     lists = arrow.FixedSizeListArray.from_arrays(arrow.array(matrix.ravel()), matrix.shape[1])
-    names = {name: arrow.array(values.tolist(), arrow.string()) for name, values in columns.items()}
+    try:
+        texts = {name: arrow.array(values.tolist(), arrow.string()) for name, values in columns.items()}
+        table = arrow.table({**texts, "embedding": lists})
+    except UnicodeEncodeError as error:
+        raise InputError(f"{path}: {error.object!r} holds a lone surrogate, which UTF-8 cannot hold.") from None
     with target_file(path) as name:
-        parquet.write_table(arrow.table({**names, "embedding": lists}), name)
+        parquet.write_table(table, name)
 
 
 def _array(arrow: Any, column: Any, name: str, path: Path) -> NDArray[Any]:

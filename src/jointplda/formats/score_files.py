@@ -1,33 +1,25 @@
-"""Files of scores: Kaldi, WeSpeaker and NIST text, BOSARIS HDF5, and plain matrices."""
+"""Files of scores: Kaldi, WeSpeaker and NIST text, BOSARIS HDF5, and matrices with their names beside them."""
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from jointplda._identifiers import listed, no_duplicates
-from jointplda._typing import Names
+from jointplda._identifiers import as_names, listed, no_duplicates
+from jointplda._typing import Array, Names
 from jointplda._validation import check_choice
-from jointplda.errors import FileError, InputError
+from jointplda.errors import FileError, InputError, Remedy
 from jointplda.formats import bosaris
 from jointplda.formats.hdf5 import is_hdf5
-from jointplda.formats.names import SCORE_NAMES, TARGET_NAMES, as_names, column
+from jointplda.formats.header_words import SCORE_NAMES, TARGET_NAMES, find_column, is_pair_header
 from jointplda.formats.npy import NPY_MAGIC, read_npy, write_npy
-from jointplda.formats.pair_rows import Rows, gather, is_pair_header, pair_columns, refuse_contradictions
-from jointplda.formats.text import (
-    PathLikeStr,
-    Sheet,
-    existing,
-    head,
-    read_sheet,
-    suffix_of,
-    text_file,
-    without_spaces,
-)
-from jointplda.formats.trial_files import rows_of
+from jointplda.formats.pair_output import check_table, checked_trials, refuse_repeats, rows_of, write_lines
+from jointplda.formats.pair_rows import Rows, pair_columns, read_rows, refuse_contradictions
+from jointplda.formats.sheets import Sheet, read_sheet, write_sheet
+from jointplda.formats.text import PathLikeStr, decoded, existing, head, lines, suffix_of, text_file
+from jointplda.formats.text_checks import check_names
 from jointplda.trial_list import UNKNOWN, ScoreTable, Trials
 
 KINDS = ("kaldi", "wespeaker", "nist", "bosaris", "npy")
@@ -37,16 +29,16 @@ AnyNames = Sequence[str] | Names
 def read_scores(path: PathLikeStr, models: AnyNames | None = None, samples: AnyNames | None = None) -> ScoreTable:
     """Read the scores of trials.
 
-    Understood are Kaldi (``enroll test score``), WeSpeaker (a label as fourth column), NIST tables with a header,
-    BOSARIS HDF5, and an ``.npy`` matrix with its names beside it. Text may be gzipped. The content decides, not the
-    name.
+    The content decides what the file is, not its name: Kaldi (``enroll test score``), WeSpeaker (a label as fourth
+    column), a NIST table with a header, BOSARIS HDF5, or an ``.npy`` matrix with its names beside it. Text may be
+    gzipped.
 
     Parameters
     ----------
     path : path
     models, samples : sequence of str, optional
-        The names of the rows and columns of an ``.npy`` matrix; default: from the files beside it that end in
-        ``.rows`` and ``.columns``.
+        The names of the rows and columns of an ``.npy`` matrix; by default they are read from the files beside it
+        that end in ``.rows`` and ``.columns``, one name a line.
 
     Returns
     -------
@@ -76,14 +68,14 @@ def read_scores(path: PathLikeStr, models: AnyNames | None = None, samples: AnyN
 def _with_header(sheet: Sheet) -> tuple[ScoreTable, Rows]:
     header = sheet.header or []
     model, sample = pair_columns(sheet)
-    score, label = column(header, SCORE_NAMES), column(header, TARGET_NAMES)
+    score, label = find_column(header, SCORE_NAMES), find_column(header, TARGET_NAMES)
     if score is None:
         raise FileError(f"{sheet.path}, line 1: expected a column LLR or score, got {', '.join(header)}.")
-    rows = gather(sheet, score)
-    found = rows.pairs(model, sample)
+    rows = read_rows(sheet, score)
+    pairs = rows.pairs(model, sample)
     labels = None if label is None else rows.labels(label, may_miss=True)
-    further = rows.further(header, (model, sample, score, label))
-    trials = Trials(found.models, found.samples, found.enroll, found.test, labels, further)
+    further = rows.texts(header, without=(model, sample, score, label))
+    trials = Trials(pairs.models, pairs.samples, pairs.enroll, pairs.test, labels, further)
     return ScoreTable(trials, rows.values(score)), rows
 
 
@@ -93,11 +85,10 @@ def _without_header(sheet: Sheet) -> tuple[ScoreTable, Rows]:
             f"{sheet.path}, line 1: expected 'enroll test score [label]', got {len(sheet.first)} columns: "
             f"{' '.join(sheet.first)[:80]!r}. A list with commas needs a header such as modelid, segmentid, LLR."
         )
-    rows = gather(sheet, 2)
-    found = rows.pairs(0, 1)
+    rows = read_rows(sheet, 2)
+    pairs = rows.pairs(0, 1)
     labels = rows.labels(3, may_miss=False) if len(sheet.first) == 4 else None
-    trials = Trials(found.models, found.samples, found.enroll, found.test, labels)
-    return ScoreTable(trials, rows.values(2)), rows
+    return ScoreTable(Trials(pairs.models, pairs.samples, pairs.enroll, pairs.test, labels), rows.values(2)), rows
 
 
 def _from_matrix(path: Path, models: AnyNames | None, samples: AnyNames | None) -> ScoreTable:
@@ -121,22 +112,16 @@ def _from_matrix(path: Path, models: AnyNames | None, samples: AnyNames | None) 
 
 
 def _names_beside(path: Path, what: str) -> list[str] | None:
-    """Names of the rows or columns of a matrix, from the file beside it that has them."""
-    names = path.with_suffix(f".{what}")
-    return names.read_text(encoding="utf-8").splitlines() if names.is_file() else None
-
-
-def _write_matrix(table: ScoreTable, path: Path) -> None:
-    """A matrix, and the names of its rows and columns beside it."""
-    matrix = full_matrix(table, path)
-    for what, names in (("rows", table.trials.models), ("columns", table.trials.samples)):
-        with text_file(path.with_suffix(f".{what}")) as stream:
-            stream.writelines(f"{name}\n" for name in names)
-    write_npy(path, matrix)
+    """Names of the rows or columns of a matrix, one a line, from the file beside it; None if there is no such file."""
+    beside = path.with_suffix(f".{what}")
+    return [decoded(line, beside, number) for number, line in lines(beside)] if beside.is_file() else None
 
 
 def write_scores(table: ScoreTable, path: PathLikeStr, kind: str | None = None) -> None:
-    """Write scores, whole or not at all, with digits enough to read back the same numbers.
+    """Write scores, whole or not at all, with enough digits to read back the same numbers.
+
+    What is written reads back as the same pairs and scores, or is refused. Labels are kept by wespeaker alone, and of
+    the further columns only ``side``, by nist. BOSARIS and npy matrices are read back sorted by model and sample.
 
     Parameters
     ----------
@@ -155,6 +140,8 @@ def write_scores(table: ScoreTable, path: PathLikeStr, kind: str | None = None) 
     bad = np.flatnonzero(np.isnan(table.values))
     if len(bad):
         raise InputError(f"{path}: {len(bad)} scores are NaN, the first in row {bad[0]}; nothing was written.")
+    table = ScoreTable(checked_trials(table.trials, path), table.values)
+    refuse_contradictions(table.trials, table.values, "score", Path(path), None)
     if kind == "bosaris":
         bosaris.write_score_matrix(table, path)
     elif kind == "npy":
@@ -162,13 +149,26 @@ def write_scores(table: ScoreTable, path: PathLikeStr, kind: str | None = None) 
     elif kind == "nist":
         _write_nist(table, path)
     else:
-        _write_plain(table, path, with_label=kind == "wespeaker")
+        _write_words(table, path, with_label=kind == "wespeaker")
 
 
-def full_matrix(table: ScoreTable, path: PathLikeStr) -> np.ndarray:
+def _write_matrix(table: ScoreTable, path: Path) -> None:
+    """Write a matrix, and beside it the names of its rows and columns."""
+    trials = table.trials
+    if path.suffix in (".rows", ".columns"):
+        raise InputError(f"{path}: this name is that of the names beside a matrix; end it in .npy.")
+    refuse_repeats(trials, path)
+    matrix = full_matrix(table, path)
+    check_names([*trials.models.tolist(), *trials.samples.tolist()], path)
+    with text_file(path.with_suffix(".rows")) as rows, text_file(path.with_suffix(".columns")) as columns:
+        rows.writelines(f"{name}\n" for name in trials.models)
+        columns.writelines(f"{name}\n" for name in trials.samples)
+        write_npy(path, matrix)
+
+
+def full_matrix(table: ScoreTable, path: PathLikeStr) -> Array:
     """Scores of all pairs, shape (models, samples)."""
     trials = table.trials
-    refuse_contradictions(trials, table.values, "score", Path(path), None)
     matrix = np.full((len(trials.models), len(trials.samples)), np.nan)
     matrix[trials.enroll, trials.test] = table.values
     missing = np.argwhere(np.isnan(matrix))
@@ -178,22 +178,26 @@ def full_matrix(table: ScoreTable, path: PathLikeStr) -> np.ndarray:
     return matrix
 
 
-def _write_plain(table: ScoreTable, path: PathLikeStr, *, with_label: bool) -> None:
+def _write_words(table: ScoreTable, path: PathLikeStr, *, with_label: bool) -> None:
     trials = table.trials
-    without_spaces([*trials.models[np.unique(trials.enroll)], *trials.samples[np.unique(trials.test)]], path)
     if with_label and (trials.target is None or np.any(trials.target == UNKNOWN)):
-        raise InputError(f"{path}: the WeSpeaker format needs a label for every trial; use kind='kaldi'.")
-    with text_file(path) as stream:
-        for (model, sample, label), score in zip(rows_of(trials), table.values.tolist(), strict=True):
-            word = f" {'target' if label else 'nontarget'}" if with_label else ""
-            stream.write(f"{model} {sample} {score!r}{word}\n")
+        raise InputError(
+            f"{path}: the WeSpeaker format needs a label for every trial.",
+            remedy=Remedy("kind", "kaldi", "writes scores without labels"),
+        )
+    words = ("nontarget", "target")
+    rows = zip(rows_of(trials), table.values.tolist(), strict=True)
+    written = (
+        f"{model} {sample} {score!r}" + (f" {words[label]}" if with_label and label is not None else "")
+        for (model, sample, label), score in rows
+    )
+    write_lines(trials, path, written)
 
 
 def _write_nist(table: ScoreTable, path: PathLikeStr) -> None:
-    sides = table.trials.columns.get("side")
-    with text_file(path) as stream:
-        sheet = csv.writer(stream, delimiter="\t", lineterminator="\n")
-        sheet.writerow(["modelid", "segmentid", "side", "LLR"])
-        scores = table.values.tolist()
-        for row, (model, sample, _) in enumerate(rows_of(table.trials)):
-            sheet.writerow([model, sample, "a" if sides is None else sides[row], repr(scores[row])])
+    trials, scores = table.trials, table.values.tolist()
+    kept = {name: values for name, values in trials.columns.items() if name == "side"}
+    check_table(trials, kept, path, own=())
+    sides = kept["side"].tolist() if kept else ["a"] * len(trials)
+    rows = ([m, s, side, repr(score)] for (m, s, _), side, score in zip(rows_of(trials), sides, scores, strict=True))
+    write_sheet(path, ["modelid", "segmentid", "side", "LLR"], rows)

@@ -1,20 +1,18 @@
-"""Text files of any origin: plain or gzip, any line ends, with or without a byte order mark. Lines come numbered."""
+"""Text files of any origin: plain or gzip, with any line ends, with or without a byte order mark."""
 
 from __future__ import annotations
 
-import csv
 import gzip
 import io
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import BinaryIO, TextIO, cast
 
 from jointplda._atomic import replacing
-from jointplda.errors import FileError, InputError
+from jointplda.errors import FileError
 
 PathLikeStr = str | PathLike[str]
 Field = str | bytes
@@ -23,21 +21,8 @@ _GZIP = b"\x1f\x8b"
 _UTF8_MARK = b"\xef\xbb\xbf"
 
 
-@dataclass(frozen=True)
-class Sheet:
-    """Rows of equal length, each with the number of its line.
-
-    Fields are text where a delimiter had to be honoured, and bytes (quicker) where whitespace separates them.
-    """
-
-    path: Path
-    header: list[str] | None
-    first: list[str]
-    rows: Iterator[tuple[int, Sequence[Field]]]
-
-
 def existing(path: PathLikeStr) -> Path:
-    """The path, if there is a file with something in it."""
+    """The path, if it is that of a file that is not empty."""
     target = Path(path)
     try:
         if target.is_dir():
@@ -79,7 +64,7 @@ def opened(path: PathLikeStr) -> Iterator[BinaryIO]:
 
 
 def lines(path: PathLikeStr) -> Iterator[tuple[int, bytes]]:
-    """Lines that hold something, without their ends, each with its number from 1."""
+    """Lines that are not blank, without their ends, each with its number from 1."""
     seen = False
     with opened(path) as stream:
         for number, line in enumerate(_pieces(stream), 1):
@@ -123,79 +108,9 @@ def decoded(field: Field, path: Path, number: int) -> str:
         ) from None
 
 
-def read_sheet(path: PathLikeStr, is_header: Callable[[list[str]], bool]) -> Sheet:
-    """Rows of a list: delimited by its tabs or commas when its first line is a header, and by whitespace otherwise."""
-    target = existing(path)
-    number, first = next(lines(target))
-    text = decoded(first, target, number)
-    delimiter = delimiter_of(text)
-    cells = split(text, delimiter, target, number)
-    if is_header(cells):
-        rows = records(target, delimiter) if delimiter else _by_whitespace(target)
-        next(rows)
-        return Sheet(target, _checked_header(cells, target, number), cells, _equally_long(target, rows, len(cells)))
-    cells = [decoded(field, target, number) for field in first.split()]
-    return Sheet(target, None, cells, _equally_long(target, _by_whitespace(target), len(cells)))
-
-
-def delimiter_of(line: str) -> str | None:
-    """Tab before comma; None for whitespace."""
-    return "\t" if "\t" in line else "," if "," in line else None
-
-
-def split(line: str, delimiter: str | None, path: Path, number: int) -> list[str]:
-    """The cells of one line."""
-    if delimiter is None:
-        return line.split()
-    try:
-        return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter))]
-    except (csv.Error, StopIteration) as error:
-        raise FileError(f"{path}, line {number}: cannot be split into cells ({error}).") from None
-
-
-def records(path: Path, delimiter: str) -> Iterator[tuple[int, Sequence[Field]]]:
-    """Rows of a file with quotes and delimiters, each with the number of its last line."""
-    number = 0
-
-    def text() -> Iterator[str]:
-        nonlocal number
-        for number, line in lines(path):
-            yield decoded(line, path, number) + "\n"
-
-    try:
-        for cells in csv.reader(text(), delimiter=delimiter, strict=True):
-            yield number, [cell.strip() for cell in cells]
-    except csv.Error as error:
-        raise FileError(f"{path}, line {number}: cannot be split into cells ({error}).") from None
-
-
-def _by_whitespace(path: Path) -> Iterator[tuple[int, Sequence[Field]]]:
-    for number, line in lines(path):
-        yield number, line.split()
-
-
-def _equally_long(
-    path: Path, rows: Iterator[tuple[int, Sequence[Field]]], width: int
-) -> Iterator[tuple[int, Sequence[Field]]]:
-    for number, fields in rows:
-        if len(fields) != width:
-            raise FileError(
-                f"{path}, line {number}: expected {width} columns, as in the first line, got {len(fields)}. "
-                "Names that hold spaces need a file with tabs and a header."
-            )
-        yield number, fields
-
-
-def _checked_header(cells: list[str], path: Path, number: int) -> list[str]:
-    twice = sorted({cell for cell in cells if cells.count(cell) > 1})
-    if twice:
-        raise FileError(f"{path}, line {number}: the header names the column {twice[0]!r} twice; rename one.")
-    return cells
-
-
 @contextmanager
 def target_file(path: PathLikeStr) -> Iterator[Path]:
-    """A temporary name that takes the place of ``path`` when all goes well; see ``files.replacing``."""
+    """A temporary file that takes the place of ``path`` if no error occurs; see ``_atomic.replacing``."""
     try:
         with replacing(path) as name:
             yield name
@@ -205,7 +120,7 @@ def target_file(path: PathLikeStr) -> Iterator[Path]:
 
 @contextmanager
 def text_file(path: PathLikeStr) -> Iterator[TextIO]:
-    """A UTF-8 file to write, gzip if its name ends in .gz, that appears whole or not at all."""
+    """A UTF-8 file to write, gzipped if its name ends in .gz; it appears whole or not at all."""
     with target_file(path) as name, open(name, "wb") as raw:
         if Path(path).suffix == ".gz":
             with (
@@ -222,13 +137,3 @@ def suffix_of(path: PathLikeStr) -> str:
     """The ending of a name in lower case, without ``.gz``."""
     name = Path(path)
     return (name.with_suffix("") if name.suffix.lower() == ".gz" else name).suffix.lower()
-
-
-def without_spaces(names: Sequence[str], path: PathLikeStr) -> None:
-    """Refuse names that a file separated by whitespace cannot hold."""
-    for name in names:
-        if len(str(name).encode().split()) != 1 or str(name).encode().split()[0] != str(name).encode():
-            raise InputError(
-                f"{path}: {str(name)!r} is empty or holds a space, which this format cannot hold; "
-                "use the NIST format (.tsv), or rename it."
-            )

@@ -2,40 +2,35 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 
-from jointplda._typing import Names
 from jointplda._validation import check_choice
-from jointplda.errors import FileError, InputError
+from jointplda.errors import FileError, InputError, Remedy
 from jointplda.formats import bosaris
 from jointplda.formats.hdf5 import is_hdf5
-from jointplda.formats.names import TARGET_NAMES, column, label_of
-from jointplda.formats.pair_rows import Rows, gather, is_pair_header, pair_columns, refuse_contradictions
-from jointplda.formats.text import (
-    PathLikeStr,
-    Sheet,
-    existing,
-    head,
-    read_sheet,
-    suffix_of,
-    text_file,
-    without_spaces,
-)
+from jointplda.formats.header_words import TARGET_NAMES, find_column, is_pair_header, label_of
+from jointplda.formats.pair_output import NIST, check_table, checked_trials, rows_of, write_lines
+from jointplda.formats.pair_rows import Rows, pair_columns, read_rows, refuse_contradictions
+from jointplda.formats.sheets import Sheet, read_sheet, write_sheet
+from jointplda.formats.text import PathLikeStr, existing, head, suffix_of
 from jointplda.trial_list import UNKNOWN, Trials
 
 KINDS = ("kaldi", "voxceleb", "nist", "dca", "bosaris")
-_WORDS = {"kaldi": ("nontarget", "target"), "nist": ("nontarget", "target"), "dca": ("imp", "tgt")}
+_WORDS = {"kaldi": ("nontarget", "target"), "dca": ("imp", "tgt")}
 
 
 def read_trials(path: PathLikeStr) -> Trials:
     """Read a list of trials, with labels (a key) or without.
 
-    Understood are Kaldi (``enroll test target|nontarget``, or two columns), VoxCeleb (``1 a b``; every line must start
-    with 0 or 1), labels ``tgt|imp`` or ``1|0``, NIST tables with a header, and BOSARIS HDF5 in the dialects of
-    SIDEKIT, MATLAB and PyBOSARIS. Text may be gzipped. The content decides, not the name.
+    The content decides what the file is, not its name. Text may be gzipped.
+
+    - Kaldi: ``enroll test target|nontarget``, with labels ``tgt|imp`` or ``1|0`` too; or two columns.
+    - VoxCeleb: ``1 enroll test``; every line starts with 0 or 1. If every line also ends with 0 or 1, it is not clear
+      which of them is the label, and the list is refused.
+    - NIST: a table with a header.
+    - BOSARIS: HDF5 with the names of SIDEKIT, MATLAB or PyBOSARIS.
 
     Parameters
     ----------
@@ -44,8 +39,8 @@ def read_trials(path: PathLikeStr) -> Trials:
     Returns
     -------
     trials : Trials
-        Of n trials, in the order of the file. ``target`` is None if the list has no labels. Columns of a NIST table
-        other than names and label are in ``columns``, among them ``side``.
+        Of n trials, in the order of the file. ``target`` is None if the list has no labels. ``columns`` holds the
+        further columns of a NIST table, among them ``side``.
 
     Raises
     ------
@@ -65,12 +60,12 @@ def read_trials(path: PathLikeStr) -> Trials:
 def _with_header(sheet: Sheet) -> tuple[Trials, Rows]:
     header = sheet.header or []
     model, sample = pair_columns(sheet)
-    label = column(header, TARGET_NAMES)
-    rows = gather(sheet)
-    found = rows.pairs(model, sample)
-    further = rows.further(header, (model, sample, label))
+    label = find_column(header, TARGET_NAMES)
+    rows = read_rows(sheet)
+    pairs = rows.pairs(model, sample)
+    further = rows.texts(header, without=(model, sample, label))
     labels = None if label is None else rows.labels(label, may_miss=True)
-    return Trials(found.models, found.samples, found.enroll, found.test, labels, further), rows
+    return Trials(pairs.models, pairs.samples, pairs.enroll, pairs.test, labels, further), rows
 
 
 def _without_header(sheet: Sheet) -> tuple[Trials, Rows]:
@@ -80,22 +75,33 @@ def _without_header(sheet: Sheet) -> tuple[Trials, Rows]:
             f"{len(sheet.first)} columns: {' '.join(sheet.first)[:80]!r}. A list with commas, or with further columns, "
             "needs a header such as modelid, segmentid, targettype."
         )
-    rows = gather(sheet)
+    rows = read_rows(sheet)
     if len(sheet.first) == 2:
         return rows.pairs(0, 1), rows
-    first = int(_label_comes_first(rows))
-    found = rows.pairs(first, first + 1)
-    labels = rows.labels(0 if first else 2, may_miss=False)
-    return Trials(found.models, found.samples, found.enroll, found.test, labels), rows
+    label = _label_column(set(rows.names(0)[0].tolist()), set(rows.names(2)[0].tolist()))
+    if label is None:
+        raise FileError(
+            f"{sheet.path}: every line starts and ends with 0 or 1, so it is not clear which of them is the label; "
+            "add a header such as modelid, segmentid, targettype."
+        )
+    pairs = rows.pairs(*((1, 2) if label == 0 else (0, 1)))
+    labels = rows.labels(label, may_miss=False)
+    return Trials(pairs.models, pairs.samples, pairs.enroll, pairs.test, labels), rows
 
 
-def _label_comes_first(rows: Rows) -> bool:
-    starts, ends = rows.names(0)[0], rows.names(2)[0]
-    return set(starts.tolist()) <= {"0", "1"} and not any(label_of(str(word)) is not None for word in ends)
+def _label_column(starts: set[str], ends: set[str]) -> int | None:
+    """Which of three columns holds the labels, from the distinct fields of the first and the last; None if unclear."""
+    digits = {"0", "1"}
+    if not starts <= digits or any(label_of(word) is not None for word in ends - digits):
+        return 2
+    return None if ends <= digits else 0
 
 
 def write_trials(trials: Trials, path: PathLikeStr, kind: str | None = None) -> None:
     """Write a list of trials, whole or not at all.
+
+    What is written reads back as the same pairs and labels, or is refused. Only nist keeps further columns, and names
+    with spaces inside; the other kinds leave further columns out. A BOSARIS key is sorted by model and sample.
 
     Parameters
     ----------
@@ -103,47 +109,49 @@ def write_trials(trials: Trials, path: PathLikeStr, kind: str | None = None) -> 
     path : path
         Text is gzipped if the name ends in ``.gz``.
     kind : {"kaldi", "voxceleb", "nist", "dca", "bosaris"}, optional
-        By default, from the name: ``.h5`` and ``.hdf5`` bosaris, ``.tsv`` nist, others kaldi. Only nist keeps
-        further columns and names with spaces.
+        By default, from the name: ``.h5`` and ``.hdf5`` bosaris, ``.tsv`` nist, others kaldi.
     """
     by_name = {".h5": "bosaris", ".hdf5": "bosaris", ".tsv": "nist"}
     kind = check_choice("kind", kind or by_name.get(suffix_of(path), "kaldi"), KINDS)
+    trials = checked_trials(trials, path)
+    if trials.target is not None:
+        if kind != "nist" and np.any(trials.target == UNKNOWN):
+            raise InputError(f"{path}: some trials have no label, which this format cannot hold.", remedy=NIST)
+        refuse_contradictions(trials, trials.target, "label", Path(path), None)
     if kind == "bosaris":
         bosaris.write_key(trials, path)
     elif kind == "nist":
         _write_nist(trials, path)
+    elif kind == "voxceleb":
+        _write_voxceleb(trials, path)
     else:
-        _write_plain(trials, path, kind)
+        words = _WORDS[kind]
+        lines = (f"{m} {s}" if label is None else f"{m} {s} {words[label]}" for m, s, label in rows_of(trials))
+        write_lines(trials, path, lines)
 
 
-def _write_plain(trials: Trials, path: PathLikeStr, kind: str) -> None:
-    without_spaces([*trials.models[np.unique(trials.enroll)], *trials.samples[np.unique(trials.test)]], path)
-    if trials.target is not None and np.any(trials.target == UNKNOWN):
-        raise InputError(f"{path}: some trials have no label, which this format cannot hold; use kind='nist'.")
-    if kind == "voxceleb" and trials.target is None:
-        raise InputError(f"{path}: a VoxCeleb list needs labels, and these trials have none; use kind='kaldi'.")
-    with text_file(path) as stream:
-        for model, sample, label in rows_of(trials):
-            if kind == "voxceleb":
-                stream.write(f"{label} {model} {sample}\n")
-            else:
-                stream.write(f"{model} {sample}\n" if label is None else f"{model} {sample} {_WORDS[kind][label]}\n")
+def _write_voxceleb(trials: Trials, path: PathLikeStr) -> None:
+    if trials.target is None:
+        raise InputError(
+            f"{path}: a VoxCeleb list needs labels, and these trials have none.",
+            remedy=Remedy("kind", "kaldi", "writes a list without labels"),
+        )
+    samples = set(trials.samples[np.unique(trials.test)].tolist())
+    if _label_column({"0", "1"}, samples) != 0:
+        raise InputError(f"{path}: sample ids such as '0', '1' or 'target' would be read as labels.", remedy=NIST)
+    write_lines(trials, path, (f"{label} {model} {sample}" for model, sample, label in rows_of(trials)))
 
 
 def _write_nist(trials: Trials, path: PathLikeStr) -> None:
-    header = ["modelid", "segmentid", *trials.columns]
-    cells: list[Names] = list(trials.columns.values())
-    with text_file(path) as stream:
-        sheet = csv.writer(stream, delimiter="\t", lineterminator="\n")
-        sheet.writerow(header if trials.target is None else [*header, "targettype"])
-        for row, (model, sample, label) in enumerate(rows_of(trials)):
-            word = [] if label is None else ["" if label == UNKNOWN else _WORDS["nist"][label]]
-            sheet.writerow([model, sample, *(values[row] for values in cells), *word])
-
-
-def rows_of(trials: Trials) -> Iterator[tuple[str, str, int | None]]:
-    """Model, sample and label of each trial."""
-    models, samples = trials.models.tolist(), trials.samples.tolist()
-    labels = [None] * len(trials) if trials.target is None else trials.target.tolist()
-    for enroll, test, label in zip(trials.enroll.tolist(), trials.test.tolist(), labels, strict=True):
-        yield models[enroll], samples[test], label
+    own = ("modelid", "segmentid", *(TARGET_NAMES if trials.target is None else TARGET_NAMES[:1]))
+    check_table(trials, trials.columns, path, own)
+    words: dict[int | None, list[str]] = {None: [], UNKNOWN: [""], 0: ["nontarget"], 1: ["target"]}
+    cells = [values.tolist() for values in trials.columns.values()]
+    write_sheet(
+        path,
+        ["modelid", "segmentid", *trials.columns, *(["targettype"] if trials.target is not None else [])],
+        (
+            [model, sample, *(values[row] for values in cells), *words[label]]
+            for row, (model, sample, label) in enumerate(rows_of(trials))
+        ),
+    )

@@ -1,0 +1,48 @@
+"""The words by which columns, arrays and labels are recognised."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from jointplda.trial_list import NONTARGET, TARGET
+
+ID_NAMES = (
+    "id", "ids", "utt", "utterance", "uttid", "utteranceid", "segmentid", "segment", "sample", "sampleid", "name",
+    "names", "file", "filename", "path",
+)  # fmt: skip
+MODEL_NAMES = (
+    "modelid", "model", "modelname", "enrol", "enroll", "enrolid", "enrollid", "enrolment", "enrollment",
+    "enrolmentid", "enrollmentid", "speaker", "spk",
+)  # fmt: skip
+SAMPLE_NAMES = ("segmentid", "segment", "segmentname", "test", "testid", "testsegment", "sample", "sampleid", *ID_NAMES)
+TARGET_NAMES = ("targettype", "targetness", "target", "label", "key", "istarget")
+SCORE_NAMES = ("llr", "score", "scores", "loglikelihoodratio")
+ONLY_IN_HEADERS = ("modelid", "segmentid", "targettype", "targetness", "llr", "enrolid", "enrollid", "testid")
+
+LABEL_WORDS = {
+    **dict.fromkeys(("target", "tgt", "tar", "1", "true"), TARGET),
+    **dict.fromkeys(("nontarget", "non-target", "imp", "impostor", "non", "0", "false"), NONTARGET),
+}
+
+
+def folded(name: str) -> str:
+    """A column name without case, spaces, underscores and hyphens."""
+    return re.sub(r"[\s_\-]", "", name).lower()
+
+
+def find_column(header: Sequence[str], names: Sequence[str]) -> int | None:
+    """Index of the column that has the first of these names that the header holds; None if it holds none of them."""
+    cells = [folded(cell) for cell in header]
+    return next((cells.index(name) for name in names if name in cells), None)
+
+
+def label_of(word: str) -> int | None:
+    """1 for a word that means target, 0 for one that means non-target, None for any other."""
+    return LABEL_WORDS.get(word.lower())
+
+
+def is_pair_header(cells: Sequence[str]) -> bool:
+    """Whether a first line names both sides of the trials, or has a word that only headers have."""
+    both = find_column(cells, MODEL_NAMES) is not None and find_column(cells, SAMPLE_NAMES) is not None
+    return both or find_column(cells, ONLY_IN_HEADERS) is not None

@@ -1,0 +1,113 @@
+"""Writing what lists of trials and of scores have in common; what would not read back the same is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain
+
+import numpy as np
+
+from jointplda._identifiers import as_names
+from jointplda._typing import IntArray, Names
+from jointplda.errors import InputError, Remedy
+from jointplda.formats.header_words import folded
+from jointplda.formats.pair_rows import pair_text, repeated_pairs
+from jointplda.formats.text import PathLikeStr, text_file
+from jointplda.formats.text_checks import check_cells, check_names, check_no_header, check_words
+from jointplda.trial_list import NONTARGET, TARGET, UNKNOWN, Trials
+
+NIST = Remedy("kind", "nist", "can hold them")
+
+
+def checked_trials(trials: Trials, path: PathLikeStr) -> Trials:
+    """The trials with each name once, after a check that their arrays fit together."""
+    if not len(trials):
+        raise InputError(f"{path}: there are no trials to write.")
+    for names, indexes, what in ((trials.models, trials.enroll, "models"), (trials.samples, trials.test, "samples")):
+        if len(indexes) != len(trials):
+            raise InputError(f"{path}: the trials have {len(trials)} models and {len(indexes)} samples.")
+        if indexes.min() < 0 or indexes.max() >= len(names):
+            raise InputError(
+                f"{path}: the indexes of {what} should be from 0 to {len(names) - 1}, got {indexes.min()} to "
+                f"{indexes.max()}."
+            )
+    for name, values in trials.columns.items():
+        if len(values) != len(trials):
+            raise InputError(f"{path}: there are {len(trials)} trials, and {len(values)} values in {name!r}.")
+    models, enroll = _each_once(trials.models, trials.enroll)
+    samples, test = _each_once(trials.samples, trials.test)
+    return replace(trials, models=models, samples=samples, enroll=enroll, test=test, target=_labels(trials, path))
+
+
+def _each_once(names: Names, indexes: IntArray) -> tuple[Names, IntArray]:
+    """Distinct names, and the indexes into them."""
+    index: dict[str, int] = {}
+    places = [index.setdefault(name, len(index)) for name in names.tolist()]
+    if len(index) == len(places):
+        return names, np.asarray(indexes, dtype=np.int64)
+    return as_names(index), np.asarray(places, dtype=np.int64)[indexes]
+
+
+def _labels(trials: Trials, path: PathLikeStr) -> np.ndarray | None:
+    if trials.target is None:
+        return None
+    labels = np.asarray(trials.target)
+    if labels.shape != (len(trials),) or not np.isin(labels, (TARGET, NONTARGET, UNKNOWN)).all():
+        raise InputError(f"{path}: every trial needs a label 1 (target), 0 (non-target) or -1 (not known).")
+    return labels.astype(np.int8)
+
+
+def refuse_repeats(trials: Trials, path: PathLikeStr) -> None:
+    """Refuse pairs that occur more than once, which a matrix cannot hold."""
+    _, again = repeated_pairs(trials)
+    if len(again):
+        raise InputError(
+            f"{path}: {len(again):,} trials repeat a pair, such as {pair_text(trials, int(again[0]))}, which this "
+            "format cannot hold; remove them.",
+            remedy=NIST,
+        )
+
+
+def used_names(trials: Trials) -> list[str]:
+    """The names that occur in a trial."""
+    models, samples = trials.models[np.unique(trials.enroll)], trials.samples[np.unique(trials.test)]
+    return [*models.tolist(), *samples.tolist()]
+
+
+def write_lines(trials: Trials, path: PathLikeStr, lines: Iterable[str]) -> None:
+    """Write a list without header, whose fields are separated by spaces."""
+    check_words(used_names(trials), path, NIST)
+    lines = iter(lines)
+    first = next(lines)
+    check_no_header(first, path)
+    with text_file(path) as stream:
+        stream.writelines(f"{line}\n" for line in chain((first,), lines))
+
+
+def check_table(trials: Trials, columns: Mapping[str, Names], path: PathLikeStr, own: Iterable[str]) -> None:
+    """Refuse names and further columns that a table with a header cannot hold.
+
+    Parameters
+    ----------
+    trials : Trials
+    columns : dict of str to ndarray
+        Further columns to write.
+    path : path
+    own : iterable of str
+        Names of columns that would be read as the table's own.
+    """
+    check_names(used_names(trials), path)
+    check_names(columns, path)
+    for name, values in columns.items():
+        if folded(name) in own:
+            raise InputError(f"{path}: a further column may not be named {name!r}; rename it.")
+        check_cells(np.unique(values).tolist(), path)
+
+
+def rows_of(trials: Trials) -> Iterator[tuple[str, str, int | None]]:
+    """Model, sample and label of each trial."""
+    models, samples = trials.models.tolist(), trials.samples.tolist()
+    labels = [None] * len(trials) if trials.target is None else trials.target.tolist()
+    for enroll, test, label in zip(trials.enroll.tolist(), trials.test.tolist(), labels, strict=True):
+        yield models[enroll], samples[test], label

@@ -1,0 +1,111 @@
+"""Tables of text: rows of cells, separated by tabs, commas or whitespace."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+from jointplda.errors import FileError
+from jointplda.formats.text import Field, PathLikeStr, decoded, existing, lines, text_file
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """Rows of equal length, each with the number of its line.
+
+    Fields are text in files with a delimiter, and bytes (which are faster) in files separated by whitespace.
+    """
+
+    path: Path
+    header: list[str] | None
+    first: list[str]
+    rows: Iterator[tuple[int, Sequence[Field]]]
+
+
+def read_sheet(path: PathLikeStr, is_header: Callable[[list[str]], bool]) -> Sheet:
+    """Rows of a list: cells end at tabs or commas if its first line is a header that has them, else at whitespace.
+
+    Under a header of one word, every line is one cell.
+    """
+    target = existing(path)
+    number, first = next(lines(target))
+    cells = first_cells(decoded(first, target, number), target, number)
+    if is_header(cells):
+        delimiter = delimiter_of(decoded(first, target, number)) or ("\t" if len(cells) == 1 else None)
+        rows = _by_delimiter(target, delimiter) if delimiter else _by_whitespace(target)
+        next(rows)
+        return Sheet(target, _checked_header(cells, target, number), cells, _equally_long(target, rows, len(cells)))
+    cells = [decoded(field, target, number) for field in first.split()]
+    return Sheet(target, None, cells, _equally_long(target, _by_whitespace(target), len(cells)))
+
+
+def delimiter_of(line: str) -> str | None:
+    """A tab if the line has one, else a comma if it has one, else None for whitespace."""
+    return "\t" if "\t" in line else "," if "," in line else None
+
+
+def first_cells(line: str, path: PathLikeStr, number: int = 1) -> list[str]:
+    """The cells of a first line, by which a header is recognised."""
+    delimiter = delimiter_of(line)
+    if delimiter is None:
+        return line.split()
+    try:
+        return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter))]
+    except (csv.Error, StopIteration) as error:
+        raise FileError(f"{path}, line {number}: cannot be split into cells ({error}).") from None
+
+
+def write_sheet(path: PathLikeStr, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Write a table with tabs, quoting cells where needed; the file appears whole or not at all."""
+    with text_file(path) as stream:
+        write_rows(stream, header, rows)
+
+
+def write_rows(stream: TextIO, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Write the rows of a table to an open file."""
+    sheet = csv.writer(stream, delimiter="\t", lineterminator="\n")
+    sheet.writerow(header)
+    sheet.writerows(rows)
+
+
+def _by_delimiter(path: Path, delimiter: str) -> Iterator[tuple[int, Sequence[Field]]]:
+    """Rows of a file with quotes and delimiters, each with the number of its last line."""
+    number = 0
+
+    def text() -> Iterator[str]:
+        nonlocal number
+        for number, line in lines(path):
+            yield decoded(line, path, number) + "\n"
+
+    try:
+        for cells in csv.reader(text(), delimiter=delimiter, strict=True):
+            yield number, [cell.strip() for cell in cells]
+    except csv.Error as error:
+        raise FileError(f"{path}, line {number}: cannot be split into cells ({error}).") from None
+
+
+def _by_whitespace(path: Path) -> Iterator[tuple[int, Sequence[Field]]]:
+    for number, line in lines(path):
+        yield number, line.split()
+
+
+def _equally_long(
+    path: Path, rows: Iterator[tuple[int, Sequence[Field]]], width: int
+) -> Iterator[tuple[int, Sequence[Field]]]:
+    for number, fields in rows:
+        if len(fields) != width:
+            raise FileError(
+                f"{path}, line {number}: expected {width} columns, as in the first line, got {len(fields)}. "
+                "Names that hold spaces need a file with tabs and a header."
+            )
+        yield number, fields
+
+
+def _checked_header(cells: list[str], path: Path, number: int) -> list[str]:
+    twice = sorted({cell for cell in cells if cells.count(cell) > 1})
+    if twice:
+        raise FileError(f"{path}, line {number}: the header names the column {twice[0]!r} twice; rename one.")
+    return cells
