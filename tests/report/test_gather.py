@@ -9,8 +9,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from jointplda import JointPLDA
 from jointplda.evaluation.evaluate import EvaluationSettings, TrialSides, evaluate
 from jointplda.report import gather
+from jointplda.report.content import CELLS
 from oracles import metric_definitions
 from worlds.files_on_disk import scored_world
+from worlds.report_pages import evaluated
 
 PRIORS = (0.05, 0.5, 0.8)
 
@@ -52,6 +54,31 @@ def test_what_is_drawn_comes_from_the_scores(decimals):
         assert (curve.x[0], curve.y[0], curve.x[-1], curve.y[-1]) == (1, 0, 0, 1)
 
 
+@pytest.mark.parametrize("kind", ["separated", "good", "random"])
+def test_a_histogram_holds_nearly_all_of_its_cell(kind):
+    drawn = gather.system_of("x", evaluated(kind))
+    assert set(drawn.cells) == set(CELLS)
+    for cell in drawn.cells.values():
+        assert cell.below + cell.above <= 0.0021
+        assert_allclose((cell.density * np.diff(cell.edges)).sum(), 1 - cell.below - cell.above)
+        assert (cell.density > 0).mean() > 0.6  # the range is that of the cell, not of all scores
+
+
+def test_few_scores_are_all_inside():
+    drawn = gather.system_of("x", evaluate([3.0, 1.0, 2.0, -9.0, 0.0], [1, 1, 1, 0, 0]))
+    assert [cell.below + cell.above for cell in drawn.cells.values()] == [0.0, 0.0]
+
+
+def test_scores_are_sorted_once(monkeypatch):
+    result = evaluated("good")
+    calls = []
+    sort, argsort = np.sort, np.argsort
+    monkeypatch.setattr(np, "sort", lambda a, *rest, **more: calls.append(len(a)) or sort(a, *rest, **more))
+    monkeypatch.setattr(np, "argsort", lambda a, *rest, **more: calls.append(len(a)) or argsort(a, *rest, **more))
+    gather.system_of("x", result)
+    assert [size for size in calls if size > 5000] == [20_000]
+
+
 def test_channels_sit_where_U_x_is():
     rng = np.random.default_rng(0)
     speakers = np.repeat([f"s{i}" for i in range(60)], 5)
@@ -67,7 +94,7 @@ def test_channels_sit_where_U_x_is():
     for k, (rows, drawn) in enumerate(zip(([0, 1, 2], [3, 4]), gather.training_of(model).channels, strict=True)):
         U = model.U_[:, rows]
         size = len(drawn.names) * len(rows)
-        x = model.seen_.channel_means[start : start + size].reshape(-1, len(rows))
+        x = model.fitted_.training.channel_means[start : start + size].reshape(-1, len(rows))
         start += size
         axes, lengths, _ = np.linalg.svd(U, full_matrices=False)
         assert_allclose(np.abs(drawn.at), np.abs(x @ U.T @ axes[:, :2]), atol=1e-10)

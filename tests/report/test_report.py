@@ -1,5 +1,6 @@
 """Reports: well-formed, safe, self-contained, and sensible where there is little to show."""
 
+import itertools
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -7,10 +8,13 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
+from scipy.special import ndtr, ndtri
 
 from jointplda.errors import FileError
+from jointplda.metrics.measure_kind import CALIBRATION_LOSS, CLLR, EER, MIN_CLLR, Estimate, Measure, MeasureKind
 from jointplda.report import scales, svg
-from jointplda.report.content import Channels, Curve, Page, Training, Value
+from jointplda.report.content import Channels, Curve, Page, Training
 from jointplda.report.glossary import GLOSSARY
 from jointplda.report.page import render, write_page
 from jointplda.report.plots import det_plot
@@ -132,7 +136,7 @@ def nasty():
     made = system("x", 2.0, 1.0)
     channels = Channels(NASTY, [NASTY, "b"], np.eye(2), np.array([3, 4]), (0.5, 0.5))
     learnt = replace(training(0), objective_name=NASTY, singular_values={NASTY: np.ones(3)}, channels=[channels])
-    metrics = {**made.metrics, NASTY: {NASTY: Value(1.0)}}
+    metrics = {**made.metrics, NASTY: {EER: Estimate(1.0)}}
     counts = {**made.counts, NASTY: (1, 2)}
     cells = {**made.cells, NASTY: made.cells["same target"]}
     return replace(
@@ -157,13 +161,28 @@ def test_the_lowest_of_each_column_is_marked(six):
 
 
 def test_metrics_keep_one_order_whoever_lacks_some(six):
-    costs = [f"{kind}({p})" for kind in ("minDCF", "actDCF") for p in ("0.05", "0.01", "0.005", "0.001")]
-    assert metrics_of(six.systems, "pooled") == ["EER", "Cllr", "minCllr", "calibration loss", *costs]
+    kinds = MeasureKind.MIN_DCF, MeasureKind.ACT_DCF
+    costs = [Measure(kind, prior) for kind in kinds for prior in (0.05, 0.01, 0.005, 0.001)]
+    assert metrics_of(six.systems, "pooled") == [EER, CLLR, MIN_CLLR, CALIBRATION_LOSS, *costs]
+
+
+def test_names_of_measures(six):
+    text = render(six)
+    heads = re.findall(r'<th scope="col">(.*?)</th>', text.partition("<thead>")[2].partition("</thead>")[0])
+    assert heads[:6] == [
+        "System",
+        "EER <small>%</small>",
+        "Cllr",
+        "minCllr",
+        "calibration loss",
+        "minDCF <small>0.05</small>",
+    ]
+    assert '<p class="what">minDCF at prior 0.05</p>' in text
 
 
 @pytest.mark.parametrize(
     "metric, value, text",
-    [("EER", 0.0123, "1.23"), ("Cllr", INF, "∞"), ("Cllr", NAN, "–"), ("Cllr", -0.0001, "0.000"), ("Cllr", 1e7, "1e7")],
+    [(EER, 0.0123, "1.23"), (CLLR, INF, "∞"), (CLLR, NAN, "–"), (CLLR, -0.0001, "0.000"), (CLLR, 1e7, "1e7")],
 )
 def test_values_as_written(metric, value, text):
     assert shown(metric, value) == text
@@ -257,7 +276,83 @@ def test_probit_scale():
 
 def test_a_det_plot_says_who_made_no_errors():
     perfect = bare("Oracle", det={"pooled": Curve(np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0]))})
-    assert "Without errors in the range shown: Oracle." in det_plot([perfect]).note
+    assert det_plot([perfect]).note == "Without errors in the range shown: Oracle."
+    assert "Oracle: no errors in the range shown" in det_plot([perfect]).body
+    reversed_ = bare("Liar", det={"pooled": Curve(np.array([1.0, 1.0, 0.0]), np.array([0.0, 1.0, 1.0]))})
+    assert det_plot([reversed_]).note == "With more errors than the range shows: Liar."
+
+
+def det_of(rate, n=100_000):
+    """A curve through (rate, rate) that is straight on probit axes, of n trials of either class."""
+    z = np.linspace(-6, 6, 2001)
+    x, y = (np.round(ndtr(side + ndtri(rate)) * n) / n for side in (-z, z))
+    return bare(det={"pooled": Curve(x, y)})
+
+
+@pytest.mark.parametrize(
+    "rates, ends",
+    [
+        ([0.005], ("0.01", "5")),
+        ([0.02], ("0.1", "10")),
+        ([0.08], ("0.1", "40")),
+        ([0.25], ("1", "60")),
+        ([0.5], ("1", "98")),
+        ([0.005, 0.25], ("0.01", "60")),
+        ([0.0004], ("0.001", "5")),
+    ],
+)
+def test_det_axes_follow_the_systems(rates, ends):
+    texts = re.findall(r'text-anchor="end">([\d.]+)</text>', det_plot([det_of(rate) for rate in rates]).body)
+    assert (texts[0], texts[-1]) == ends
+    assert 5 <= len(texts) <= 13
+
+
+def test_few_trials_do_not_stretch_the_det_axes():
+    assert 'text-anchor="end">0.01</text>' in det_plot([det_of(0.002, n=1000)]).body
+    assert 'text-anchor="end">0.001</text>' not in det_plot([det_of(0.002, n=1000)]).body
+
+
+def test_ticks_of_det_axes_do_not_crowd():
+    for low, high in itertools.product((0.01, 0.001, 0.0001, 0.00001), (0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 0.985)):
+        scale = scales.probit(low, high)
+        values = [value for value, _ in scale.ticks]
+        assert np.diff(scale(values)).min() * 392 > 28
+        assert len(values) >= 3
+        assert_allclose(values[0], low)
+
+
+def clipped_by_sampling(points, width, height, each=4001):
+    """Points along a polyline that are inside the box."""
+    along = np.linspace(0, 1, each)[:, None]
+    every = np.concatenate([a + along * (b - a) for a, b in itertools.pairwise(points)])
+    return every[((every >= 0) & (every <= [width, height])).all(axis=1)]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_clipping_keeps_what_is_inside_and_nothing_else(seed):
+    rng = np.random.default_rng(seed)
+    points = rng.uniform(-60, 160, (rng.integers(2, 9), 2))
+    if seed % 2:
+        points = np.repeat(points, 2, axis=0)
+        points[1::2, 0] = np.roll(points[:, 0], -1)[1::2]  # steps, as a ROC has
+    pieces = svg.clip(points, 100, 80)
+    inside = clipped_by_sampling(points, 100, 80)
+    for piece in pieces:
+        assert len(piece) > 1
+        assert ((piece >= -1e-9) & (piece <= [100 + 1e-9, 80 + 1e-9])).all()
+    drawn = (
+        np.concatenate([clipped_by_sampling(piece, 101, 81, 201) for piece in pieces]) if pieces else np.zeros((0, 2))
+    )
+    gaps = np.hypot(*(inside[:, None] - drawn[None]).T) if len(inside) and len(drawn) else np.zeros((1, 1))
+    assert len(inside) < 20 or len(drawn)
+    assert gaps.min(axis=0).max() < 2.5, "a part of the curve is missing"
+    assert not len(drawn) or gaps.min(axis=1).max() < 2.5, "something else is drawn"
+
+
+def test_the_corner_of_a_curve_outside_is_not_cut():
+    corner = np.array([[150.0, 50.0], [-50.0, 50.0], [-50.0, 200.0], [50.0, 200.0], [50.0, -20.0]])
+    pieces = svg.clip(corner, 100, 100)
+    assert [piece.tolist() for piece in pieces] == [[[100, 50], [0, 50]], [[50, 100], [50, 0]]]
 
 
 def test_writing(tmp_path, six):
@@ -270,4 +365,4 @@ def test_writing(tmp_path, six):
 
 def test_every_metric_is_explained(six):
     terms = {term.lower() for term, _ in GLOSSARY}
-    assert {metric.partition("(")[0].lower() for metric in metrics_of(six.systems, "pooled")} <= terms
+    assert {measure.kind.value.lower() for measure in metrics_of(six.systems, "pooled")} <= terms

@@ -10,13 +10,19 @@ import sys
 import matplotlib.image
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
+from scipy.spatial import cKDTree
+from scipy.special import ndtri
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
+from jointplda.metrics import roc
+from jointplda.report.content import Page
+from jointplda.report.gather import system_of
 from jointplda.report.page import write_page
-from worlds.report_pages import EDGES, example
+from worlds.report_pages import EDGES, evaluated, example
 
 BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 if BROWSER is None or DRIVER is None:
@@ -111,6 +117,70 @@ def test_little_to_show(browser, tmp_path, name):
     browser.get((tmp_path / "report.html").as_uri())
     assert browser.get_log("browser") == []
     assert fits(browser)
+
+
+DET = "#det figure:first-child .plot"
+ALONG = """
+    const plot = document.querySelector(arguments[0]);
+    const line = plot.querySelector(".s0 .line");
+    const points = [];
+    for (let i = 0; line && i <= 2000; i++) {
+      const p = line.getPointAtLength(line.getTotalLength() * i / 2000);
+      points.push([p.x, p.y]);
+    }
+    const ticks = [...plot.querySelectorAll("text")].filter((t) => t.getAttribute("text-anchor") === "end");
+    return [points, ticks.map((t) => [Number(t.textContent), Number(t.getAttribute("y")) - 4])];
+"""
+
+
+def shown_page(browser, tmp_path, *kinds):
+    results = {kind: evaluated(kind) for kind in kinds}
+    systems = [system_of(kind, result) for kind, result in results.items()]
+    write_page(Page("Scores", "", systems, channel="room"), tmp_path / "report.html")
+    look(browser)
+    browser.get((tmp_path / "report.html").as_uri())
+    return results
+
+
+@pytest.mark.parametrize("kind", ["good", "random"])
+def test_a_det_curve_meets_the_diagonal_at_the_equal_error_rate(browser, tmp_path, kind):
+    (result,) = shown_page(browser, tmp_path, kind).values()
+    points, ticks = (np.array(each) for each in browser.execute_script(ALONG, DET))
+    slope, offset = np.polyfit(ticks[:, 1], ndtri(ticks[:, 0] / 100), 1)
+    assert_allclose(slope * ticks[:, 1] + offset, ndtri(ticks[:, 0] / 100), atol=0.01)
+    drawn = np.stack((slope * (392 - points[:, 0]) + offset, slope * points[:, 1] + offset), axis=1)
+    _, p_miss, p_fa = roc(result.scores, result.target)
+    true = ndtri(np.clip(np.stack((p_fa, p_miss), axis=1), 1e-6, 1 - 1e-6))
+    shares = np.linspace(0, 1, 30)[:, None, None]
+    true = (true[:-1] + shares * np.diff(true, axis=0)).reshape(-1, 2)
+    assert_allclose(drawn.max(axis=1).min(), true.max(axis=1).min(), atol=0.03)
+    assert cKDTree(true).query(drawn)[0].max() < 0.1, "something else than the ROC is drawn"
+    seen = true[(true > offset + 392 * slope).all(axis=1) & (true < offset).all(axis=1)]
+    assert cKDTree(drawn).query(seen)[0].max() < 0.1, "a part of the ROC is missing"
+
+
+def test_a_system_without_errors_is_a_dot_in_the_corner(browser, tmp_path):
+    shown_page(browser, tmp_path, "random", "separated")
+    points, _ = browser.execute_script(ALONG, DET)
+    assert points == []
+    dots = browser.find_elements(By.CSS_SELECTOR, f"{DET} .s0 .filled")
+    where = [(float(dot.get_attribute("cx")), float(dot.get_attribute("cy"))) for dot in dots]
+    assert (0.0, 392.0) in where
+    assert "Without errors in the range shown: separated." in browser.find_element(By.ID, "det").text
+    drawing = browser.find_element(By.CSS_SELECTOR, DET).screenshot_as_png
+    pixels = matplotlib.image.imread(io.BytesIO(drawing), format="png")[..., :3]
+    orange = np.abs(pixels - rgb("rgb(196, 78, 0)")).max(axis=2) < 0.1
+    height, width = orange.shape
+    assert orange.any()
+    assert not orange[: int(0.8 * height), int(0.2 * width) :].any(), "a line crosses the plot"
+
+
+def test_scores_of_targets_are_in_their_histogram(browser, tmp_path):
+    shown_page(browser, tmp_path, "good")
+    size = "return [...document.querySelectorAll('.panel .plot')][0].querySelector('svg').getBoundingClientRect().width"
+    box = "return document.querySelector('.panel .plot .t1 .area').getBoundingClientRect().width"
+    assert 0.3 < browser.execute_script(box) / browser.execute_script(size) < 0.7
+    assert "Beyond the edges" not in browser.find_element(By.ID, "systems").text
 
 
 @pytest.mark.parametrize("press", ["click", "keys"])

@@ -5,7 +5,9 @@ from dataclasses import replace
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from jointplda.report.content import CELLS, Channels, Curve, Distribution, OperatingPoint, Page, System, Training, Value
+from jointplda.evaluation.evaluate import EvaluationSettings, TrialSides, evaluate
+from jointplda.metrics.measure_kind import CALIBRATION_LOSS, CLLR, EER, MIN_CLLR, Estimate, Measure, MeasureKind
+from jointplda.report.content import CELLS, Channels, Curve, Distribution, OperatingPoint, Page, System, Training
 
 PRIORS = (0.05, 0.01, 0.005, 0.001)
 NAN, INF = float("nan"), float("inf")
@@ -15,16 +17,11 @@ EMPTY = Curve(np.array([]), np.array([]))
 def draw_cells(rng, speaker, channel, scale=1.0, n=4000):
     """Scores by cell: ``speaker`` sets targets apart, ``channel`` moves what shares a channel."""
     shift = {"same": channel, "cross": -channel}
-    sign = {"target": 1.0, "non-target": -1.0}
+    sign, size = {"target": 1.0, "non-target": -1.0}, {"target": n // 4, "non-target": n}
     wide = np.sqrt(2 * speaker)
     return {
-        cell: scale
-        * rng.normal(
-            sign[cell.split()[1]] * speaker + shift[cell.split()[0]],
-            wide,
-            size=n // 4 if cell.endswith(" target") else n,
-        )
-        for cell in CELLS
+        cell: scale * rng.normal(sign[truth] * speaker + shift[where], wide, size=size[truth])
+        for cell, (where, truth) in CELLS.items()
     }
 
 
@@ -39,26 +36,26 @@ def roc(target, other):
 def figures(target, other, is_llr):
     _, fa, miss = roc(target, other)
     eer = float(np.min(np.maximum(fa, miss)))
-    found = {"EER": spread(eer)}
+    found = {EER: spread(eer)}
     for p in PRIORS:
         cost = (p * miss + (1 - p) * fa) / min(p, 1 - p)
-        found[f"minDCF({p:g})"] = spread(float(cost.min()))
+        found[Measure(MeasureKind.MIN_DCF, p)] = spread(float(cost.min()))
         if is_llr:
             threshold = np.log((1 - p) / p)
             actual = p * np.mean(target < threshold) + (1 - p) * np.mean(other >= threshold)
-            found[f"actDCF({p:g})"] = spread(float(actual) / min(p, 1 - p))
+            found[Measure(MeasureKind.ACT_DCF, p)] = spread(float(actual) / min(p, 1 - p))
     pav = pav_curve(target, other)
     low = cllr(np.interp(target, pav.x, np.clip(pav.y, -30, 30)), np.interp(other, pav.x, np.clip(pav.y, -30, 30)))
     if is_llr:
-        found["Cllr"] = spread(cllr(target, other))
-    found["minCllr"] = spread(low)
+        found[CLLR] = spread(cllr(target, other))
+    found[MIN_CLLR] = spread(low)
     if is_llr:
-        found["calibration loss"] = spread(cllr(target, other) - low)
+        found[CALIBRATION_LOSS] = spread(cllr(target, other) - low)
     return found
 
 
 def spread(value):
-    return Value(value, value * 0.86, value * 1.17)
+    return Estimate(value, value * 0.86, value * 1.17)
 
 
 def cllr(target, other):
@@ -174,6 +171,18 @@ def example(count=6, **options):
     )
 
 
+GAPS = {"separated": 60.0, "good": 5.15, "random": 0.0, "reversed": -60.0}
+
+
+def evaluated(kind, n=20_000, seed=0):
+    """Scores of unit variance, 2 % of them of targets, that are separated, nearly so (EER below 1 %), or random."""
+    rng = np.random.default_rng(seed)
+    target = np.arange(n) % 50 == 0
+    scores = rng.normal(size=n) + GAPS[kind] * target
+    sides = TrialSides(same_channel=rng.integers(0, 2, n))
+    return evaluate(scores, target, sides, EvaluationSettings(draws=0))
+
+
 def bare(name="Bare", **changes):
     """A system of which nothing is known."""
     nothing = dict(metrics={}, counts={}, det={}, points=[], cells={}, tippett={}, pav=EMPTY)
@@ -190,8 +199,8 @@ EDGES = {
         [
             bare(
                 metrics={
-                    "pooled": {"EER": Value(NAN), "Cllr": Value(INF, 1.0, INF)},
-                    "a = b": {"EER": Value(0.5, NAN)},
+                    "pooled": {EER: Estimate(NAN), CLLR: Estimate(INF, 1.0, INF)},
+                    "a = b": {EER: Estimate(0.5, NAN)},
                 },
                 counts={"pooled": (0, 5)},
                 det={"pooled": Curve(np.array([1.0, NAN, 0.0]), np.array([0.0, NAN, 1.0]))},
@@ -208,7 +217,7 @@ EDGES = {
         "",
         [
             bare(
-                metrics={"pooled": {"EER": Value(0.0, 0.0, 0.0)}},
+                metrics={"pooled": {EER: Estimate(0.0, 0.0, 0.0)}},
                 det={"pooled": Curve(np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0]))},
                 cells={"target": Distribution(np.array([2.0, 2.0]), np.array([1.0]), 0.0, 0.0, 3)},
                 tippett={"target": Curve(np.array([2.0, 2.0]), np.array([1.0, 0.0]))},

@@ -3,22 +3,23 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from jointplda._typing import Array
+from jointplda._typing import Array, IntArray
 from jointplda.calibration.affine import finite_trials
 from jointplda.metrics._checks import as_scores
 from jointplda.metrics.convex_hull import Hull, hull, pool
+from jointplda.metrics.sorted_trials import SortedTrials
 
 
 @dataclass(frozen=True)
 class PAVCalibration:
-    """A rising map: level between the scores of a block, straight between blocks, level beyond the ends.
+    """A monotone map: constant within a block of scores and beyond the ends, linear between blocks.
 
     Parameters
     ----------
     scores : ndarray, shape (2 k,)
-        Lowest and highest score of each block, in turn, rising.
+        Lowest and highest score of each block in turn, ascending.
     llrs : ndarray, shape (2 k,)
         Log-likelihood ratio at each of them.
     """
@@ -35,12 +36,12 @@ def fit_pav(scores: ArrayLike, target: ArrayLike) -> PAVCalibration:
     """Fit the best monotone map.
 
     Block k of the ROC convex hull, with t_k of T targets and n_k of N non-targets, gets log (t_k/T) - log (n_k/N).
-    One target below and one non-target above all others are added first, so that no log-likelihood ratio is infinite.
+    A target below and a non-target above all others are added first, so that no log-likelihood ratio is infinite.
 
     Parameters
     ----------
     scores : array-like, shape (n,)
-        Infinite ones are left out of the fit, with a warning.
+        Infinite scores are left out of the fit, with a warning.
     target : array-like of bool, shape (n,)
 
     Returns
@@ -48,25 +49,33 @@ def fit_pav(scores: ArrayLike, target: ArrayLike) -> PAVCalibration:
     PAVCalibration
     """
     values, mask = finite_trials(scores, target)
-    outline = hull(values, mask)
-    smoothed, ends = _with_ends(outline)
-    ordered = np.sort(values)
-    lowest, highest = ordered[np.concatenate(([0], ends[:-1]))], ordered[ends - 1]
-    return PAVCalibration(np.stack((lowest, highest), axis=1).ravel(), np.repeat(smoothed.llr, 2))
+    smoothed, ends = _with_ends(hull(values, mask))
+    return PAVCalibration(_block_ends(np.sort(values), ends), np.repeat(smoothed.llr, 2))
 
 
 def pav_curve(scores: ArrayLike, target: ArrayLike) -> tuple[Array, Array]:
-    """The unsmoothed map, for looking at: block ends (2 k,) and log-likelihood ratios (2 k,), infinite at pure ends."""
+    """The map without added trials, for plots: block ends (2 k,) and log-likelihood ratios (2 k,).
+
+    The log-likelihood ratio is infinite where the first or the last block holds one class only.
+    """
     values, mask = finite_trials(scores, target)
-    outline = hull(values, mask)
+    order = np.argsort(values)
+    return sorted_pav_curve(SortedTrials(values[order], mask[order]), hull(values, mask))
+
+
+def sorted_pav_curve(trials: SortedTrials, outline: Hull) -> tuple[Array, Array]:
+    """``pav_curve`` of finite trials that are sorted already, with their hull."""
     ends = np.cumsum(outline.targets + outline.nontargets).astype(np.int64)
-    ordered = np.sort(values)
-    lowest, highest = ordered[np.concatenate(([0], ends[:-1]))], ordered[ends - 1]
-    return np.stack((lowest, highest), axis=1).ravel(), np.repeat(outline.llr, 2)
+    return _block_ends(trials.scores, ends), np.repeat(outline.llr, 2)
 
 
-def _with_ends(outline: Hull) -> tuple[Hull, NDArray[np.int64]]:
-    """The hull with a target below and a non-target above; and where its blocks end among the trials themselves."""
+def _block_ends(ordered: Array, ends: IntArray) -> Array:
+    """Lowest and highest score of each block in turn, from the positions where blocks end."""
+    return np.stack((ordered[np.concatenate(([0], ends[:-1]))], ordered[ends - 1]), axis=1).ravel()
+
+
+def _with_ends(outline: Hull) -> tuple[Hull, IntArray]:
+    """The hull with a target added below and a non-target above, and where its blocks end among the trials."""
     smoothed = pool(np.concatenate(([1.0], outline.targets, [0.0])), np.concatenate(([0.0], outline.nontargets, [1.0])))
     ends = np.cumsum(smoothed.targets + smoothed.nontargets).astype(np.int64) - 1
     ends[-1] -= 1

@@ -1,31 +1,21 @@
-"""What a report page shows: small arrays and texts, ready to be drawn. Nothing here is computed from scores."""
+"""Contents of a report page: small arrays and texts, ready to be drawn."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-from numpy.typing import NDArray
+from jointplda._typing import Array, IntArray
+from jointplda.metrics.cells import CROSS, SAME
+from jointplda.metrics.measure_kind import Estimate, Measure
 
-Array = NDArray[np.float64]
-
-CELLS = ("same target", "cross target", "same non-target", "cross non-target")
-"""Trials by truth, and by whether both sides share a channel."""
-
-
-@dataclass(frozen=True)
-class Value:
-    """A figure and its interval; ``low`` and ``high`` are NaN where none was computed."""
-
-    value: float
-    low: float = float("nan")
-    high: float = float("nan")
+CELLS = {f"{channel} {truth}": (channel, truth) for truth in ("target", "non-target") for channel in (SAME, CROSS)}
+"""Trials by truth, and by whether both sides share a channel: name, channel and truth."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Points (x, y) in drawing order; may hold infinities (drawn at the edge of the plot)."""
+    """Points (x, y) in drawing order; infinite ones are drawn at the edge of the plot."""
 
     x: Array
     y: Array
@@ -33,7 +23,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class OperatingPoint:
-    """A prior of targets, and where on the DET plane its best and its actual threshold fall."""
+    """A target prior, and the error rates at its best and at its actual threshold."""
 
     prior: float
     best: tuple[float, float]
@@ -44,7 +34,7 @@ class OperatingPoint:
 
 @dataclass(frozen=True)
 class Distribution:
-    """Histogram of one cell's scores: density between ``edges``; ``below`` and ``above`` are shares outside them."""
+    """Histogram of the scores of a cell: densities between ``edges``, and the shares of scores below and above."""
 
     edges: Array
     density: Array
@@ -55,17 +45,17 @@ class Distribution:
 
 @dataclass(frozen=True)
 class Channels:
-    """Where each channel of one condition sits: posterior mean of x, turned to U's principal axes.
+    """Positions of the channels of one condition: posterior means of U x along the principal axes of U.
 
     Parameters
     ----------
     condition : str
-        Its name, such as "transmission".
+        Name of the condition, such as "transmission".
     names : sequence of str, length c
     at : ndarray, shape (c, 2)
-        First two coordinates, in the units of the embedding space (U x along U's left singular vectors).
+        First two coordinates, along the left singular vectors of U, in the units of the embeddings.
     counts : ndarray of int, shape (c,)
-        Training samples of each channel.
+        Number of training samples of each channel.
     shares : tuple of float
         Share of U U' that each of the two axes carries.
     """
@@ -73,20 +63,21 @@ class Channels:
     condition: str
     names: Sequence[str]
     at: Array
-    counts: NDArray[np.int64]
+    counts: IntArray
     shares: tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """Settings that were tried on held-out training speakers.
+    """A candidate of the search for settings, evaluated on held-out training speakers.
 
     Parameters
     ----------
     name : str
     value, error : float
-        The criterion, and its standard error over folds; lower is better.
+        The criterion (lower is better) and its standard error over folds.
     chosen : bool
+        Whether the model was fitted with these settings.
     """
 
     name: str
@@ -97,19 +88,19 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Training:
-    """How a model came about, for systems that were trained by EM.
+    """How a model was trained by EM.
 
     Parameters
     ----------
     objective : ndarray, shape (iterations,)
-        What EM maximised, in nats per sample (log-likelihood, or log-posterior with priors).
+        The objective of EM in nats per sample: log-likelihood, or log-posterior with priors.
     objective_name : str
     converged : bool
     singular_values : dict of str to ndarray
-        Of "V" and of each condition's U, largest first ("V", "U", or "U (language)").
+        Singular values of "V" and of each "U" ("U (language)" where there are several), largest first.
     channels : sequence of Channels
     attempts : sequence of Attempt
-        For settings that were chosen automatically, in the order they were tried.
+        Candidates of an automatic choice of settings, in the order they were evaluated.
     """
 
     objective: Array
@@ -127,32 +118,30 @@ class System:
     Parameters
     ----------
     name : str
-    metrics : dict of str to dict of str to Value
-        By part of the trials, then by metric. Parts: "pooled", then "target x non-target" cells
-        ("same / same", "cross / same", "same / cross", "cross / cross": channel of targets / channel of non-targets),
-        then any "column = value". Metrics: "EER" (a share, 0-1), "minDCF(0.05)", "actDCF(0.05)", ...,
-        "Cllr", "minCllr", "calibration loss". A metric that cannot be computed is absent.
+    metrics : dict of str to dict of Measure to Estimate
+        By part of the trials, then by measure. Parts are "pooled", the cells (``metrics.CELL_PARTS``), then any
+        "column = value". A measure that cannot be computed is absent.
     counts : dict of str to tuple of int
-        (targets, non-targets) of each part.
+        Numbers of targets and of non-targets of each part.
     det : dict of str to Curve
-        By part ("pooled", "cross / same", ...): x is P_fa, y is P_miss, thinned steps of the ROC.
+        DET curves by part; x is P_fa, y is P_miss.
     points : sequence of OperatingPoint
-        On the pooled curve.
+        Operating points on the pooled curve.
     cells : dict of str to Distribution
-        By the names in ``CELLS``; only "target" and "non-target" where channels are not known.
+        Histograms by the names in ``CELLS``; only "target" and "non-target" where channels are not known.
     tippett : dict of str to Curve
-        "target": share of targets with LLR >= x; "non-target": share of non-targets with LLR >= x.
+        Shares of targets ("target") and of non-targets ("non-target") with a score of at least x.
     pav : Curve
-        x the score as given, y the score that pool-adjacent-violators makes of it (may be infinite at both ends).
+        x is the score, y its log-likelihood ratio after pool-adjacent-violators, which may be infinite at the ends.
     is_llr : bool
         False for scores that are not log-likelihood ratios, such as cosines: no Cllr, no actual DCF.
     description : str
-        One line: how it was trained.
+        One line that says what was trained.
     training : Training or None
     """
 
     name: str
-    metrics: Mapping[str, Mapping[str, Value]]
+    metrics: Mapping[str, Mapping[Measure, Estimate]]
     counts: Mapping[str, tuple[int, int]]
     det: Mapping[str, Curve]
     points: Sequence[OperatingPoint]
@@ -173,13 +162,15 @@ class Page:
     title, summary : str
         The heading, and a sentence or two below it (plain text).
     systems : sequence of System
-        In the order to be shown; the last is the one the page is about.
+        Systems in the order to be shown; the last is the one that the page is about.
     facts : sequence of (str, str)
         Name and value: files, numbers of trials and speakers, draws, version.
     channel : str
-        What the cells' "same" and "cross" refer to, such as "transmission"; empty where channels are not known.
+        The condition that makes the cells, such as "transmission"; empty where channels are not known.
     interval : str
-        What the intervals are, such as "90 %, 1,000 draws of 40 speakers"; empty where there are none.
+        Kind of the intervals, such as "90 %, 1,000 draws of 40 speakers"; empty where there are none.
+    notes : sequence of str
+        Remarks below the summary.
     """
 
     title: str

@@ -1,19 +1,18 @@
-"""What a report shows, made of evaluations and models: curves thinned to what a plot can show."""
+"""From evaluations and models to the contents of a report: curves thinned to the resolution of a plot."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from jointplda._typing import AnyArray, Array
-from jointplda.calibration.pav import pav_curve
-from jointplda.evaluation.evaluate import POOLED, Evaluation, Part
-from jointplda.metrics.cells import cell_parts
-from jointplda.metrics.convex_hull import hull
-from jointplda.metrics.measures import PRIORS, bayes_threshold
-from jointplda.metrics.roc_curve import roc_at
+from jointplda.calibration.pav import pav_curve, sorted_pav_curve
+from jointplda.evaluation.evaluate import POOLED, Evaluation
+from jointplda.metrics.cells import CELL_CHANNELS, CROSS, SAME
+from jointplda.metrics.measures import bayes_threshold
+from jointplda.metrics.roc_curve import sorted_roc_at
+from jointplda.metrics.sorted_trials import SortedTrials
 from jointplda.report.content import (
     CELLS,
     Attempt,
@@ -23,34 +22,33 @@ from jointplda.report.content import (
     OperatingPoint,
     System,
     Training,
-    Value,
 )
 
-BINS = 80
+BINS = 10, 80  # fewest and most bins of a histogram; between them 2 n^(1/3), the rule of Rice
 CURVE_POINTS = 400
-_GRID = 60.0  # points per unit of a probit axis
+_OUTSIDE = 0.001  # share of a cell that its histogram may leave out at either end
+_GRID = 120.0  # points per unit of a probit axis
 _EDGE = 1e-5
 
 
 def system_of(name: str, result: Evaluation, *, description: str = "", model: Any = None) -> System:
-    """One system's results, ready to be drawn.
+    """The results of one system, ready to be drawn.
 
     Parameters
     ----------
     name, description : str
     result : Evaluation
     model : PLDA, JointPLDA or Pipeline, optional
-        Adds how it was trained.
+        Adds how the model was trained.
 
     Returns
     -------
     System
     """
-    parts = {part: found for part, found in result.parts.items() if found.measures is not None}
     return System(
         name=name,
-        metrics={part: _values(found) for part, found in parts.items()},
-        counts={part: (found.targets, found.nontargets) for part, found in result.parts.items()},
+        metrics={part: each.estimates for part, each in result.parts.items() if each.measures is not None},
+        counts={part: (each.targets, each.nontargets) for part, each in result.parts.items()},
         det=_det_curves(result),
         points=_points(result),
         cells=_distributions(result),
@@ -63,40 +61,40 @@ def system_of(name: str, result: Evaluation, *, description: str = "", model: An
 
 
 def training_of(model: Any) -> Training:
-    """How a fitted model came about: EM's trace, singular values of V and U, where its channels sit."""
-    fitted = model[-1] if hasattr(model, "steps") else model
-    conditions = list(fitted.training_.get("conditions", ())) if hasattr(fitted, "training_") else []
-    ranks = [int(rank) for rank in fitted.channel_ranks_]
+    """How a fitted model was trained: the trace of EM, singular values of V and U, positions of channels."""
+    estimator = model[-1] if hasattr(model, "steps") else model
+    candidates = getattr(estimator, "candidates_", ())
+    estimator = getattr(estimator, "best_estimator_", estimator)
+    fitted = estimator.fitted_
+    conditions, ranks = list(fitted.conditions or ()), fitted.channel_ranks
     names = conditions if len(conditions) == len(ranks) else [f"channel {k + 1}" for k in range(len(ranks))]
-    ends = np.cumsum([0, *ranks])
-    loadings = {name: fitted.U_[:, ends[k] : ends[k + 1]] for k, name in enumerate(names) if ranks[k]}
-    singular = {"V": _singular_values(fitted.V_)}
+    loadings = {name: U for name, U in zip(names, fitted.loadings[1:], strict=True) if U.shape[1]}
+    singular = {"V": _singular_values(fitted.loadings[0])}
     for name, U in loadings.items():
         singular["U" if len(loadings) == 1 else f"U ({name})"] = _singular_values(U)
-    settings = getattr(fitted, "settings_", None) or fitted.get_params(deep=False)
-    penalised = settings["noise_prior"] > 0 or settings["speaker_prior"] > 0
+    penalised = estimator.noise_prior > 0 or estimator.speaker_prior > 0
     return Training(
-        objective=np.asarray(fitted.log_likelihoods_, dtype=np.float64),
+        objective=fitted.trace.log_likelihoods,
         objective_name="log-likelihood with priors" if penalised else "log-likelihood",
-        converged=bool(fitted.converged_),
+        converged=fitted.trace.converged,
         singular_values=singular,
-        channels=_channels(loadings, getattr(fitted, "seen_", None)),
-        attempts=[_attempt(one) for one in getattr(fitted, "tried_", ())],
+        channels=_channels(loadings, fitted.training),
+        attempts=[_attempt(result) for result in candidates],
     )
 
 
-def _attempt(tried: Any) -> Attempt:
-    one = tried.candidate
+def _attempt(result: Any) -> Attempt:
+    candidate = result.candidate
     channels = "".join(
         f", U {prior:g} (rank {rank})" if rank else ", no U"
-        for rank, prior in zip(one.channel_ranks, one.channel_priors, strict=True)
+        for rank, prior in zip(candidate.channel_ranks, candidate.channel_priors, strict=True)
     )
-    name = f"noise {one.noise_prior:g}, speaker {one.speaker_prior:g}{channels}"
-    return Attempt(name, tried.criterion, tried.error, tried.chosen)
+    name = f"noise {candidate.noise_prior:g}, speaker {candidate.speaker_prior:g}{channels}"
+    return Attempt(name, result.criterion, result.error, result.chosen)
 
 
 def _channels(loadings: Mapping[str, AnyArray], seen: Any) -> list[Channels]:
-    """Posterior means of the training channels, U x along U's two longest axes."""
+    """Posterior means of the training channels: U x along the two longest axes of U."""
     if seen is None or len(seen.channels) != len(loadings):
         return []
     found, start = [], 0
@@ -115,28 +113,26 @@ def _channels(loadings: Mapping[str, AnyArray], seen: Any) -> list[Channels]:
     return found
 
 
-def _values(part: Part) -> dict[str, Value]:
-    assert part.measures is not None
-    return {
-        name: Value(value, *part.intervals.get(name, (float("nan"), float("nan"))))
-        for name, value in part.measures.named().items()
-    }
-
-
 def _det_curves(result: Evaluation) -> dict[str, Curve]:
-    """Steps of the ROC, pooled and in the cells, at the resolution of a plot."""
-    curves = {POOLED: _det(result.scores, result.target)}
-    if result.same_channel is not None:
-        known = result.same_channel >= 0
-        for name, members in cell_parts(result.target, result.same_channel == 1).items():
-            part = result.parts.get(name)
-            if part is not None and part.measures is not None:
-                curves[name] = _det(result.scores[members & known], result.target[members & known])
+    """Steps of the ROC, pooled and in the cells."""
+    curves = {POOLED: _det(result.ascending)}
+    members = _channel_members(result)
+    for name, (of_targets, of_nontargets) in CELL_CHANNELS.items() if members else ():
+        part = result.parts.get(name)
+        if part is not None and part.measures is not None:
+            chosen = np.where(result.ascending.target, members[of_targets], members[of_nontargets])
+            curves[name] = _det(result.ascending.take(chosen))
     return curves
 
 
-def _det(scores: Array, target: NDArray[np.bool_]) -> Curve:
-    _, p_miss, p_fa = roc_at(scores, target)
+def _channel_members(result: Evaluation) -> dict[str, AnyArray]:
+    """Masks of the sorted trials whose sides share a channel ("same") and do not ("cross"); empty if not known."""
+    same = result.ascending_same_channel
+    return {} if same is None else {SAME: same == 1, CROSS: same == 0}
+
+
+def _det(trials: SortedTrials) -> Curve:
+    _, p_miss, p_fa = sorted_roc_at(trials)
     grid = np.stack([np.round(ndtri(np.clip(p, _EDGE, 1 - _EDGE)) * _GRID) for p in (p_miss, p_fa)])
     moved = np.any(grid[:, 1:] != grid[:, :-1], axis=0)
     kept = np.concatenate(([True], moved)) | np.concatenate((moved, [True]))
@@ -144,65 +140,58 @@ def _det(scores: Array, target: NDArray[np.bool_]) -> Curve:
 
 
 def _points(result: Evaluation) -> list[OperatingPoint]:
-    """Where the usual operating points fall on the pooled curve."""
-    outline = hull(result.scores, result.target)
+    """Error rates at the best and at the Bayes threshold of every prior, on all trials."""
     measures = result.pooled.measures
-    points = []
-    for prior in measures.min_dcf if measures is not None else PRIORS:
+    if measures is None or measures.hull is None:
+        return []
+    outline, points = measures.hull, []
+    for prior in measures.min_dcf:
         best = int(np.argmin(prior * outline.p_miss + (1 - prior) * outline.p_fa))
-        actual = _rates(result, bayes_threshold(prior)) if result.is_llr else None
+        p_miss, p_fa = result.ascending.rates(np.array([bayes_threshold(prior)]))
+        actual = (float(p_fa[0]), float(p_miss[0])) if result.is_llr else None
         points.append(OperatingPoint(prior, (float(outline.p_fa[best]), float(outline.p_miss[best])), actual))
     return points
 
 
-def _rates(result: Evaluation, threshold: float) -> tuple[float, float]:
-    """(P_fa, P_miss) at a threshold."""
-    accepted = result.scores >= threshold
-    return float(np.mean(accepted[~result.target])), float(np.mean(~accepted[result.target]))
-
-
 def _distributions(result: Evaluation) -> dict[str, Distribution]:
-    """Histograms by truth and shared channel, on common edges."""
-    finite = result.scores[np.isfinite(result.scores)]
+    """Histograms by truth and shared channel, each over the range of its own scores."""
+    trials, members = result.ascending, _channel_members(result)
+    truth = {"target": trials.target, "non-target": ~trials.target}
+    masks = {cell: members[channel] & truth[kind] for cell, (channel, kind) in CELLS.items()} if members else truth
+    found = {cell: _distribution(trials.scores[mask]) for cell, mask in masks.items()}
+    return {cell: each for cell, each in found.items() if each is not None}
+
+
+def _distribution(ordered: Array) -> Distribution | None:
+    """Histogram of scores in ascending order; at most ``_OUTSIDE`` of them fall outside at either end."""
+    finite = ordered[np.isfinite(ordered)]
     if not len(finite):
-        return {}
-    low, high = np.quantile(finite, [0.002, 0.998])
-    high = max(high, low + 1e-9 * max(1.0, abs(low)))
-    edges = np.linspace(low, high, BINS + 1)
-    return {
-        name: _distribution(result.scores[members], edges) for name, members in _cell_members(result) if members.any()
-    }
-
-
-def _cell_members(result: Evaluation) -> list[tuple[str, NDArray[np.bool_]]]:
-    if result.same_channel is None:
-        return [("target", result.target), ("non-target", ~result.target)]
-    by_name = {"same": result.same_channel == 1, "cross": result.same_channel == 0}
-    truth = {"target": result.target, "non-target": ~result.target}
-    return [(cell, by_name[cell.split()[0]] & truth[cell.split()[1]]) for cell in CELLS]
-
-
-def _distribution(scores: Array, edges: Array) -> Distribution:
-    counts, _ = np.histogram(scores[np.isfinite(scores)], edges)
-    width = edges[1] - edges[0]
-    n = len(scores)
-    return Distribution(
-        edges, counts / (n * width), float(np.mean(scores < edges[0])), float(np.mean(scores > edges[-1])), n
-    )
+        return None
+    skipped = int(_OUTSIDE * (len(finite) - 1))
+    low, high = finite[skipped], finite[len(finite) - 1 - skipped]
+    bins = int(np.clip(2 * len(finite) ** (1 / 3), *BINS))
+    edges = np.linspace(low, max(high, low + 1e-9 * max(1.0, abs(low))), bins + 1)
+    places = np.searchsorted(finite, edges)
+    places[-1] = np.searchsorted(finite, edges[-1], side="right")
+    counts = np.diff(places)
+    n = len(ordered)
+    below, above = float(np.mean(ordered < edges[0])), float(np.mean(ordered > edges[-1]))
+    return Distribution(edges, counts / (n * (edges[1] - edges[0])), below, above, n)
 
 
 def _tippett(result: Evaluation) -> dict[str, Curve]:
-    """Share of targets, and of non-targets, whose score is at least x."""
+    """Shares of targets and of non-targets whose score is at least x."""
     curves = {}
-    for name, members in (("target", result.target), ("non-target", ~result.target)):
-        ordered = np.sort(result.scores[members])
+    for name, ordered in (("target", result.ascending.targets), ("non-target", result.ascending.nontargets)):
         rank = np.unique(np.linspace(0, len(ordered) - 1, CURVE_POINTS).astype(np.int64))
         curves[name] = Curve(ordered[rank], 1.0 - rank / len(ordered))
     return curves
 
 
 def _pav(result: Evaluation) -> Curve:
-    finite = np.isfinite(result.scores)
+    measures, finite = result.pooled.measures, np.isfinite(result.scores)
+    if finite.all() and measures is not None and measures.hull is not None:
+        return Curve(*sorted_pav_curve(result.ascending, measures.hull))
     if len(np.unique(result.target[finite])) < 2:
         return Curve(np.zeros(0), np.zeros(0))
     return Curve(*pav_curve(result.scores[finite], result.target[finite]))

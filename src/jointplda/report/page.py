@@ -8,11 +8,12 @@ from importlib.resources import files
 from os import PathLike
 
 from jointplda._atomic import replacing
+from jointplda.evaluation.evaluate import POOLED
+from jointplda.metrics.cells import CROSS_SAME
 from jointplda.report.content import Page, System, Training
 from jointplda.report.glossary import GLOSSARY
 from jointplda.report.plots import (
     CELL_CLASS,
-    HARD,
     bars_plot,
     cells_plot,
     det_plot,
@@ -83,8 +84,8 @@ def _sections(page: Page) -> Sequence[str]:
 
 
 def _section(name: str, title: str, lead: str, body: str) -> str:
-    told = f'<p class="lead">{lead}</p>' if lead else ""
-    return f'<section id="{name}"><h2>{words(title)}</h2>{told}{body}</section>\n'
+    above = f'<p class="lead">{lead}</p>' if lead else ""
+    return f'<section id="{name}"><h2>{words(title)}</h2>{above}{body}</section>\n'
 
 
 def _figure(drawing: Drawing, caption: str, legend: str = "", title: str = "", level: int = 4) -> str:
@@ -133,10 +134,10 @@ def _figures(page: Page) -> str:
     parts = parts_of(page.systems)
     if not parts:
         return _section("figures", "All figures", "", '<p class="none">No figure could be computed.</p>')
-    others = [part for part in parts if part != "pooled"]
-    body = table(page, "pooled") if "pooled" in parts else ""
+    others = [part for part in parts if part != POOLED]
+    body = table(page, POOLED) if POOLED in parts else ""
     if others:
-        chosen = HARD if HARD in others else others[0]
+        chosen = CROSS_SAME if CROSS_SAME in others else others[0]
         options = "".join(
             f'<option value="{i}"{" selected" if part == chosen else ""}>{words(part_title(part))}</option>'
             for i, part in enumerate(others)
@@ -155,7 +156,7 @@ def _figures(page: Page) -> str:
 
 def _det(page: Page) -> str:
     parts = list(dict.fromkeys(part for system in page.systems for part in system.det))
-    parts = sorted(parts, key=lambda part: (part != "pooled", part != HARD)) or ["pooled"]
+    parts = sorted(parts, key=lambda part: (part != POOLED, part != CROSS_SAME)) or [POOLED]
     marks = (
         f"<li>{key('ink', 'hollow')}best threshold</li><li>{key('ink', 'filled')}actual threshold</li>"
         if any(system.points for system in page.systems)
@@ -217,8 +218,8 @@ def _panel(page: Page, system: System, css: str) -> str:
     figures += _figure(pav_plot(system), pav, "", "Calibration (PAV)")
     if system.training is not None:
         figures += _training(system.training)
-    told = f'<p class="lead">{words(system.description)}</p>' if system.description else ""
-    return f'<h3><i class="swatch {css}"></i>{words(system.name)}</h3>{told}<div class="pair">{figures}</div>'
+    trained = f'<p class="lead">{words(system.description)}</p>' if system.description else ""
+    return f'<h3><i class="swatch {css}"></i>{words(system.name)}</h3>{trained}<div class="pair">{figures}</div>'
 
 
 def _keys(items: str) -> str:

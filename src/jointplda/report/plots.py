@@ -7,18 +7,19 @@ from collections.abc import Sequence
 import numpy as np
 
 from jointplda._typing import Array
+from jointplda.evaluation.evaluate import POOLED
+from jointplda.metrics.cells import CELL_CHANNELS, CROSS, CROSS_SAME, SAME
+from jointplda.metrics.measure_kind import EER
 from jointplda.report import scales, svg
 from jointplda.report.content import CELLS, Curve, Distribution, System
 from jointplda.report.svg import Axes, Drawing, nothing
 
-PARTS = ("pooled", "same / same", "cross / same", "same / cross", "cross / cross")
-"""Parts of the trials that the bars show: channel of targets / channel of non-targets."""
+_NO_ERRORS = 1e-12
+"""Stands for an error rate of 0, and 1 minus it for 1, on probit axes: far beyond their edges."""
 
-HARD = "cross / same"
-"""The part that a system which mistakes the channel for the speaker fails."""
-
-_NONE = 1e-9
-"""Stands for no errors, and one less it for nothing but errors, on probit axes: far beyond their edges."""
+_LOWEST = (0.01, 0.001, 0.0001, 0.00001)
+_HIGHEST = ((0.015, 0.05), (0.03, 0.1), (0.06, 0.2), (0.12, 0.4), (0.3, 0.6), (0.45, 0.8))
+"""Ends of DET axes: an equal error rate up to the first is shown on axes up to the second."""
 
 CELL_CLASS = {
     "same target": "t1",
@@ -31,27 +32,27 @@ CELL_CLASS = {
 
 
 def system_class(index: int, count: int) -> str:
-    """The colour of a system: the last, which the page is about, has its own."""
+    """CSS class of a system's colour; the last system, which the page is about, has a colour of its own."""
     return "s0" if index == count - 1 else f"s{1 + index % 7}"
 
 
 def percent(share: float) -> str:
-    """A share in percent, with as many digits as say something."""
+    """A share in percent, with two digits below 10 % and one above."""
     digits = 2 if share < 0.0995 else 1
     return f"{100 * share:.{digits}f}\u00a0%"
 
 
 def part_words(part: str) -> tuple[str, str]:
     """Two short lines that say which trials a part holds."""
-    if part == "pooled":
-        return "all trials", "pooled"
-    target, _, other = part.partition(" / ")
-    return f"{target} targets", f"{other} non-targets"
+    if part not in CELL_CHANNELS:
+        return "all trials", part
+    of_targets, of_nontargets = CELL_CHANNELS[part]
+    return f"{of_targets} targets", f"{of_nontargets} non-targets"
 
 
 def bars_plot(systems: Sequence[System], *, narrow: bool = False) -> Drawing:
-    """Each system's EER by part of the trials, with whiskers for intervals; ``narrow`` lies on its side, for phones."""
-    parts = [part for part in PARTS if any(np.isfinite(_eer(system, part)[0]) for system in systems)]
+    """EER of each system by part of the trials, with whiskers for intervals; ``narrow`` is horizontal, for phones."""
+    parts = [part for part in (POOLED, *CELL_CHANNELS) if any(np.isfinite(_eer(system, part)[0]) for system in systems)]
     if not parts:
         return nothing("No equal error rate could be computed: it needs targets and non-targets.")
     tops = [v for system in systems for part in parts for v in _eer(system, part)]
@@ -73,10 +74,10 @@ def _bars_standing(systems: Sequence[System], parts: Sequence[str], scale: scale
     for j, part in enumerate(parts):
         centre = (j + 0.5) * slot
         first, second = part_words(part)
-        css = "strong" if part == HARD else "name"
+        css = "strong" if part == CROSS_SAME else "name"
         axes.word(centre, axes.height + 20, first, css, "middle")
         axes.word(centre, axes.height + 36, second, css, "middle")
-        if part == HARD and len(parts) > 1:
+        if part == CROSS_SAME and len(parts) > 1:
             behind = svg.box(j * slot + 4, -20, slot - 8, axes.height + 64, "band")
         start = centre - bar * len(systems) / 2
         for i, system in enumerate(systems):
@@ -105,9 +106,9 @@ def _bars_lying(systems: Sequence[System], parts: Sequence[str], scale: scales.S
     behind = ""
     for j, part in enumerate(parts):
         top = j * block
-        if part == HARD and len(parts) > 1:
+        if part == CROSS_SAME and len(parts) > 1:
             behind = svg.box(-6, top + 1, axes.width + 12, block - 2, "band")
-        axes.word(0, top + 18, ", ".join(part_words(part)), "strong" if part == HARD else "name")
+        axes.word(0, top + 18, ", ".join(part_words(part)), "strong" if part == CROSS_SAME else "name")
         for i, system in enumerate(systems):
             eer, low, high = _eer(system, part)
             y = top + head + i * row
@@ -125,7 +126,7 @@ def _bars_lying(systems: Sequence[System], parts: Sequence[str], scale: scales.S
 
 
 def _eer(system: System, part: str) -> tuple[float, float, float]:
-    found = system.metrics.get(part, {}).get("EER")
+    found = system.metrics.get(part, {}).get(EER)
     return (found.value, found.low, found.high) if found else (np.nan, np.nan, np.nan)
 
 
@@ -135,49 +136,64 @@ def _tip(system: System, part: str) -> str:
     return f"{system.name}, {part}: {percent(eer)}{between}"
 
 
-def det_plot(systems: Sequence[System], part: str = "pooled") -> Drawing:
+def det_plot(systems: Sequence[System], part: str = POOLED) -> Drawing:
     """Misses against false alarms on probit axes, all systems; operating points on the pooled curves."""
     drawn = [(i, s) for i, s in enumerate(systems) if part in s.det and len(s.det[part].x) > 1]
     if not drawn:
         return nothing("No DET curve: it needs both targets and non-targets.")
-    reach = max(_diagonal(s.det[part]) for _, s in drawn)
-    low, high = (0.001, 0.6) if reach < 0.45 else (0.001, 0.985)
+    low, high = _det_range([s.det[part] for _, s in drawn])
     axes = Axes(scales.probit(low, high), scales.probit(low, high), left=56, top=12, width=392, height=392)
     axes.line([low, high], [low, high], "faint")
-    hidden = []
+    better, worse = [], []
     for i, system in drawn:
         curve, css = system.det[part], system_class(i, len(systems))
         axes.inside.append(f'<g class="{css}">')
-        axes.line(np.clip(curve.x, _NONE, 1 - _NONE), np.clip(curve.y, _NONE, 1 - _NONE), tolerance=0.6)
+        x, y = (np.clip(rates, _NO_ERRORS, 1 - _NO_ERRORS) for rates in (curve.x, curve.y))
+        shown = axes.line(x, y, tolerance=0.6)
         axes.inside.append("</g>")
-        if not np.any((curve.x >= low) & (curve.y >= low)):
-            hidden.append(system.name)
-        for point in system.points if part == "pooled" else ():
-            axes.outside.append(f'<g class="{css}">')
-            told = f"{system.name}, prior {point.prior:g}"
+        axes.outside.append(f'<g class="{css}">')
+        if not shown and _equal_error(curve) > high:
+            worse.append(system.name)
+        elif not shown:
+            better.append(system.name)
+            axes.dot(low, low, 5.0, "filled", f"{system.name}: no errors in the range shown")
+        for point in system.points if part == POOLED else ():
+            where = f"{system.name}, prior {point.prior:g}"
             if point.actual is not None:
-                axes.dot(*point.actual, 3.2, "filled", f"{told}: actual threshold")
-            axes.dot(*point.best, 4.2, "hollow", f"{told}: best threshold")
-            axes.outside.append("</g>")
+                axes.dot(*point.actual, 3.2, "filled", f"{where}: actual threshold")
+            axes.dot(*point.best, 4.2, "hollow", f"{where}: best threshold")
+        axes.outside.append("</g>")
     frame = axes.frame("False alarms, % of non-targets", "Misses, % of targets")
     said = "Detection error trade-off, lower left is better. Systems: " + ", ".join(s.name for _, s in drawn) + "."
-    note = f"Without errors in the range shown: {', '.join(hidden)}." if hidden else ""
-    return Drawing(svg.picture(460, 452, f"DET curves, {part}", said, axes.body(frame)), note)
+    notes = [f"Without errors in the range shown: {', '.join(better)}."] if better else []
+    notes += [f"With more errors than the range shows: {', '.join(worse)}."] if worse else []
+    return Drawing(svg.picture(460, 452, f"DET curves, {part}", said, axes.body(frame)), " ".join(notes))
 
 
-def _diagonal(curve: Curve) -> float:
+def _det_range(curves: Sequence[Curve]) -> tuple[float, float]:
+    """Ends of both axes: low enough for the best system or its number of trials, high enough for the worst."""
+    rates = [_equal_error(curve) for curve in curves]
+    every = np.concatenate([np.concatenate((curve.x, curve.y)) for curve in curves])
+    smallest = float(np.min(every[every > 0], initial=1.0))
+    wanted = max(min(rates) / 20, smallest / 2)
+    low = next((end for end in _LOWEST if end <= wanted), _LOWEST[-1])
+    return low, next((high for rate, high in _HIGHEST if max(rates) <= rate), 0.985)
+
+
+def _equal_error(curve: Curve) -> float:
+    """Least of the larger error rate over the points of a curve."""
     return float(np.nanmin(np.maximum(curve.x, curve.y), initial=1.0))
 
 
 def cells_plot(system: System) -> Drawing:
-    """Histograms of the scores, above where both sides share a channel, below where they do not."""
+    """Histograms of the scores: of trials within a channel above, across channels below."""
     cells = {name: d for name, d in system.cells.items() if _countable(d)}
     if not cells:
         return nothing("No scores to count.")
     known = [name for name in CELLS if name in cells]
     cells = {name: cells[name] for name in known} or cells
     if known:
-        rows = [(channel, [n for n in known if n.startswith(channel)]) for channel in ("same", "cross")]
+        rows = [(channel, [n for n in known if CELLS[n][0] == channel]) for channel in (SAME, CROSS)]
     else:
         rows = [("", list(cells))]
     rows = [(channel, names) for channel, names in rows if names]
@@ -195,7 +211,7 @@ def cells_plot(system: System) -> Drawing:
         if system.is_llr:
             axes.line([0, 0], [0, top * 1.08], "zero")
         if channel:
-            axes.word(6, 15, {"same": "both in one channel", "cross": "in two channels"}[channel], "name")
+            axes.word(6, 15, {SAME: "within a channel", CROSS: "across channels"}[channel], "name")
         last = k == len(rows) - 1
         name = ("Log-likelihood ratio (natural log)" if system.is_llr else "Score") if last else ""
         bodies.append(axes.body(axes.frame(name, x_labels=last, y_ticks=False)))
@@ -254,7 +270,7 @@ def tippett_plot(system: System) -> Drawing:
 
 
 def _span(curve: Curve, share: float = 0.002) -> tuple[float, float]:
-    """Where a curve leaves 1 and where it reaches 0, up to a share."""
+    """The range of x over which a curve falls from 1 - ``share`` to ``share``."""
     finite = np.isfinite(curve.x) & np.isfinite(curve.y)
     x, y = curve.x[finite], curve.y[finite]
     moving = x[(y > share) & (y < 1 - share)]
@@ -263,7 +279,7 @@ def _span(curve: Curve, share: float = 0.002) -> tuple[float, float]:
 
 
 def pav_plot(system: System) -> Drawing:
-    """Log-likelihood ratios that pool-adjacent-violators finds in the scores, against the scores."""
+    """Log-likelihood ratios after pool-adjacent-violators against the scores."""
     finite = np.isfinite(system.pav.x) & np.isfinite(system.pav.y)
     if finite.sum() < 2:
         return nothing("No PAV plot: targets and non-targets do not overlap, or one of them is absent.")
@@ -282,8 +298,10 @@ def pav_plot(system: System) -> Drawing:
     axes.inside.append('<g class="s0">')
     axes.line(*_ordered(system.pav))
     axes.inside.append("</g>")
-    name = "Log-likelihood ratio as given" if system.is_llr else "Score as given"
-    said = f"What the scores of {system.name} should have been, by pool-adjacent-violators, against what they are."
+    name = "Log-likelihood ratio before PAV" if system.is_llr else "Score"
+    said = (
+        f"Log-likelihood ratios that the trials support, by pool-adjacent-violators, against scores of {system.name}."
+    )
     body = axes.body(axes.frame(name, "Log-likelihood ratio after PAV"))
     return Drawing(svg.picture(460, 346, f"PAV plot of {system.name}", said, body))
 

@@ -1,4 +1,4 @@
-"""Axes' scales: from values to shares of an axis, with the ticks to write beside it."""
+"""Scales of axes: from values to shares of an axis, with its ticks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,12 @@ from jointplda._typing import Array
 
 Ticks = tuple[tuple[float, str], ...]
 
-_PROBIT_TICKS = (0.0001, 0.001, 0.005, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.98)
+_PROBIT_TICKS = (
+    *(digit * 10.0**power for power in (-5, -4, -3, -2) for digit in (1, 2, 5)),
+    *(0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.98),
+)
+_PROBIT_GAP = 0.075  # least share of the axis between two ticks
+_FARTHEST = 1e4  # in lengths of the axis, so that what lies beyond it can still be clipped
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -45,13 +50,13 @@ class Scale:
         ends = self.warp(np.array([self.low, self.high]))
         warped = self.warp(np.asarray(values, dtype=np.float64))
         finite = np.where(np.isfinite(warped), warped, 0.0)
-        share = np.clip((finite - ends[0]) / (ends[1] - ends[0]), -3.0, 4.0)
+        share = np.clip((finite - ends[0]) / (ends[1] - ends[0]), -_FARTHEST, _FARTHEST)
         share = np.where(np.isposinf(warped), 1.0, np.where(np.isneginf(warped), 0.0, share))
         return np.where(np.isnan(warped), np.nan, share)
 
 
 def linear(low: float, high: float, count: int = 6, *, whole: bool = False) -> Scale:
-    """From ``low`` to ``high`` with about ``count`` round ticks (whole numbers only, if asked)."""
+    """From ``low`` to ``high`` with about ``count`` round ticks; whole numbers only if ``whole``."""
     low, high = _sound(low, high)
     step = round_step((high - low) / max(count, 1))
     if whole:
@@ -65,8 +70,13 @@ def linear(low: float, high: float, count: int = 6, *, whole: bool = False) -> S
 
 def probit(low: float, high: float) -> Scale:
     """Normal deviates of shares, with labels in percent: the axes of a DET plot."""
-    ticks = tuple((p, f"{100 * p:g}") for p in _PROBIT_TICKS if low <= p <= high)
-    return Scale(low, high, ticks, _probit)
+    bare = Scale(low, high, (), _probit)
+    ticks: list[tuple[float, str]] = []
+    for p in _PROBIT_TICKS:
+        near = bool(ticks) and float(bare(p)) - float(bare(ticks[-1][0])) < _PROBIT_GAP
+        if low * 0.999 <= p <= high and not near:
+            ticks.append((p, f"{100 * p:g}"))
+    return Scale(low, high, tuple(ticks), _probit)
 
 
 def log(low: float, high: float) -> Scale:

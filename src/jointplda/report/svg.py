@@ -1,4 +1,4 @@
-"""A small drawing kit: axes, thinned curves, areas, marks and words, as SVG text coloured by CSS classes."""
+"""A small drawing kit: axes, clipped and thinned curves, areas, marks and words, as SVG coloured by CSS classes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jointplda._typing import Array
 from jointplda.report.scales import Scale
 
 TOLERANCE = 0.3
-"""How far, in pixels, a thinned curve may be from the curve."""
+"""Largest distance, in pixels, between a curve and its thinned version."""
 
 LETTER = 6.8
 """Width of a letter of a label, in pixels; for guessing what overlaps."""
@@ -23,7 +23,7 @@ _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\ufff
 
 @dataclass(frozen=True)
 class Drawing:
-    """A picture (or the sentence that stands for it), and what its caption must add."""
+    """A picture, or the sentence that stands for it, and a note for its caption."""
 
     body: str
     note: str = ""
@@ -45,7 +45,7 @@ def nothing(sentence: str) -> Drawing:
 
 
 def coordinate(value: float) -> str:
-    """A length in tenths of a pixel, without needless digits."""
+    """A length rounded to 0.1 pixel, without needless digits."""
     text = f"{value:.1f}"
     return "0" if text == "-0.0" else text.removesuffix(".0")
 
@@ -72,8 +72,32 @@ def thin(points: Array, tolerance: float = TOLERANCE) -> Array:
     return points[keep]
 
 
+def clip(points: Array, width: float, height: float) -> list[Array]:
+    """The pieces of a polyline inside the box from (0, 0) to (width, height) (Liang and Barsky).
+
+    A point of the segment from a to b is a + t (b - a); each edge of the box bounds t from below where the segment
+    enters through it and from above where it leaves.
+    """
+    start, step = points[:-1], np.diff(points, axis=0)
+    enter, leave = np.zeros(len(step)), np.ones(len(step))
+    for axis, size in ((0, width), (1, height)):
+        for towards, room in ((-step[:, axis], start[:, axis]), (step[:, axis], size - start[:, axis])):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                t = room / towards
+            enter = np.where(towards < 0, np.maximum(enter, t), enter)
+            leave = np.where(towards > 0, np.minimum(leave, t), leave)
+            leave = np.where((towards == 0) & (room < 0), -1.0, leave)
+    pieces: list[list[Array]] = []
+    for i in np.flatnonzero(enter <= leave):
+        first, last = start[i] + enter[i] * step[i], start[i] + leave[i] * step[i]
+        if not pieces or enter[i] > 0 or not np.array_equal(pieces[-1][-1], start[i]):
+            pieces.append([first])
+        pieces[-1].append(points[i + 1] if leave[i] == 1 else last)
+    return [np.array(piece) for piece in pieces]
+
+
 def path(points: Array) -> str:
-    """Path data through the points, rounded to 0.1 px, in relative steps: they are shorter to write."""
+    """Path data through the points, rounded to 0.1 px, in relative steps because these are shorter."""
     tenths = np.rint(points * 10).astype(np.int64)
     steps = [f"M{_tenths(tenths[0, 0])} {_tenths(tenths[0, 1])}"]
     for dx, dy in np.diff(tenths, axis=0):
@@ -126,7 +150,7 @@ def key(css: str, shape: str = "line") -> str:
 
 @dataclass
 class Axes:
-    """One pair of axes in a picture; what is drawn inside them is clipped to them."""
+    """One pair of axes in a picture, with what is drawn inside them and across their edges."""
 
     x: Scale
     y: Scale
@@ -138,38 +162,35 @@ class Axes:
     outside: list[str] = field(default_factory=list)
 
     def at(self, x: ArrayLike, y: ArrayLike) -> Array:
-        """Pixels of the points, relative to the axes' corner; points with a NaN are left out."""
+        """Pixels of the points, relative to the corner of the axes; points with a NaN are left out."""
         points = np.column_stack([self.x(x) * self.width, (1.0 - self.y(y)) * self.height])
         return points[~np.isnan(points).any(axis=1)]
 
-    def line(self, x: ArrayLike, y: ArrayLike, css: str = "line", tolerance: float = TOLERANCE) -> None:
-        """A curve through the points."""
-        points = self._visible(self.at(x, y))
-        if len(points) > 1:
-            self.inside.append(f'<path class="{css}" d="{path(thin(points, tolerance))}"/>')
-
-    def _visible(self, points: Array) -> Array:
-        """Without the points whose neighbours both lie beyond the same edge as they do."""
-        sides = np.hstack([points < 0, points > [self.width, self.height]])
-        hidden = np.zeros(len(points), dtype=bool)
-        hidden[1:-1] = (sides[:-2] & sides[1:-1] & sides[2:]).any(axis=1)
-        return points[~hidden]
+    def line(self, x: ArrayLike, y: ArrayLike, css: str = "line", tolerance: float = TOLERANCE) -> bool:
+        """Draw a curve through the points; False if none of it lies within the axes."""
+        points = self.at(x, y)
+        pieces = clip(points, self.width, self.height) if len(points) > 1 else []
+        if pieces:
+            data = "".join(path(thin(piece, tolerance)) for piece in pieces)
+            self.inside.append(f'<path class="{css}" d="{data}"/>')
+        return bool(pieces)
 
     def area(self, x: ArrayLike, y: ArrayLike, css: str = "line area") -> None:
-        """A curve and the ground between it and the lower edge."""
-        points = self.at(x, y)
+        """Draw a curve of steps and the area between it and the lower edge."""
+        size = np.array([self.width, self.height])
+        points = np.clip(self.at(x, y), -size, 2 * size)
         if len(points) > 1:
             start, end = [points[0, 0], self.height], [points[-1, 0], self.height]
             self.inside.append(f'<path class="{css}" d="{path(np.vstack([[start], thin(points), [end]]))}"/>')
 
     def dot(self, x: float, y: float, radius: float, css: str, tip: str = "") -> None:
-        """A dot, which may reach over the edge but not start beyond it."""
+        """Draw a dot whose centre lies within the axes; it may reach over the edge."""
         for px, py in self.at([x], [y]):
             if -0.5 <= px <= self.width + 0.5 and -0.5 <= py <= self.height + 0.5:
                 self.outside.append(circle(px, py, radius, css, tip))
 
     def word(self, x: float, y: float, text: str, css: str = "", anchor: str = "") -> None:
-        """Text at pixels relative to the axes' corner."""
+        """Write text at pixels relative to the corner of the axes."""
         self.outside.append(label(x, y, text, css, anchor))
 
     def frame(
@@ -177,13 +198,14 @@ class Axes:
     ) -> str:
         """Grid, ticks and names of the axes."""
         grid, marks = "", ""
-        last = -1e9
+        free = -1e9
         for value, text in self.x.ticks if x_ticks else ():
             px = float(self.x(value)) * self.width
             grid += f"M{coordinate(px)} 0V{coordinate(self.height)}"
-            if x_labels and px - last >= LETTER * len(text) + 5:
+            half = LETTER * len(text) / 2
+            if x_labels and px - half >= free:
                 marks += label(px, self.height + 17, text, "", "middle")
-                last = px
+                free = px + half + 5
         for value, text in self.y.ticks if y_ticks else ():
             py = (1.0 - float(self.y(value))) * self.height
             grid += f"M0 {coordinate(py)}H{coordinate(self.width)}"
@@ -196,7 +218,7 @@ class Axes:
         return f'<path class="grid" d="{grid or "M0 0"}"/>{base}{marks}{name}'
 
     def body(self, frame: str) -> str:
-        """The axes with all that was drawn on them."""
+        """The axes with everything that was drawn on them."""
         size = f'width="{coordinate(self.width)}" height="{coordinate(self.height)}"'
         corner = f"translate({coordinate(self.left)} {coordinate(self.top)})"
         clipped = f'<svg {size} viewBox="0 0 {coordinate(self.width)} {coordinate(self.height)}">'
@@ -204,7 +226,7 @@ class Axes:
 
 
 def picture(width: float, height: float, title: str, description: str, *bodies: str, css: str = "") -> str:
-    """The whole SVG, with the words that a screen reader reads."""
+    """The whole SVG, with a title and a description for screen readers."""
     head = f'<svg class="plot{" " + css if css else ""}" xmlns="http://www.w3.org/2000/svg" role="img" '
     box_ = f'viewBox="0 0 {coordinate(width)} {coordinate(height)}">'
     return f"{head}{box_}<title>{words(title)}</title><desc>{words(description)}</desc>{''.join(bodies)}</svg>"
