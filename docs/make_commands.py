@@ -4,15 +4,23 @@ import sys
 from pathlib import Path
 
 import click
+import cloup
 
 from jointplda.commands import app
 
+WIDTH = 100
 INTRODUCTION = """# Commands
 
-What each command says with `--help`. Every command also takes `--config FILE`, a TOML file with values for any of its
-options (plain keys, or a table named after the command, such as `[train]`); the command line goes before it. Results go
-to standard output, progress and messages to standard error. Exit codes: 0 well, 1 an error, 2 wrong usage. This page is
-made by `make docs`.
+The help of every command, as `--help` prints it. Results go to standard output, progress and messages to standard error.
+The exit code is 0 on success, 1 after an error and 2 after wrong usage. Every command takes `--config FILE`, a TOML file
+with a table of options for each command, such as `[train]` or `[calibrate.train]`; the command line overrides it.
+
+Commands, options and file names are completed by the Tab key in bash after this line (put it into `~/.bashrc`; for zsh and
+fish write `zsh_source` or `fish_source`):
+
+    eval "$(_JOINTPLDA_COMPLETE=bash_source jointplda)"
+
+This page is made by `make docs`.
 """
 
 
@@ -22,10 +30,11 @@ def reference() -> str:
 
 
 def _sections(command: click.Command, name: str, parent: click.Context | None) -> list[str]:
-    context = click.Context(
-        command, parent, name, terminal_width=100, max_content_width=100, **command.context_settings
+    settings = cloup.HelpFormatter.settings(width=WIDTH)
+    context = command.context_class(
+        command, info_name=name, parent=parent, **(command.context_settings | {"formatter_settings": settings})
     )
-    sections = [f"## {context.command_path}\n\n```text\n{command.get_help(context)}\n```\n"]
+    sections = [f"## {context.command_path}\n\n```text\n{command.get_help(context).rstrip()}\n```\n"]
     if isinstance(command, click.Group):
         for below in command.list_commands(context):
             found = command.get_command(context, below)

@@ -1,8 +1,9 @@
-"""Settings chosen on the command line: tune, train as it stands, and the scores of what they write."""
+"""The search for settings on the command line: tune, train by default, and the scores of their models."""
 
 import json
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -29,10 +30,11 @@ def test_train_is_the_automatic_pipeline(automatic, files):
     path, told, pipe = automatic
     stored = Pipeline.load(path)
     assert [name for name, _ in stored.steps] == ["center", "lengthnorm", "reduce", "jointpldacv"]
+    found, expected = stored[-1].best_estimator_, pipe[-1].best_estimator_
     for name in ("mean_", "V_", "U_", "D_"):
-        assert_allclose(getattr(stored[-1], name), getattr(pipe[-1], name), rtol=1e-6, atol=1e-9)
-    assert stored[-1].settings_ == pipe[-1].settings_
-    assert_allclose(stored[-1].calibration_.scale, pipe[-1].calibration_.scale, rtol=1e-6)
+        assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-6, atol=1e-9)
+    assert stored[-1].best_params_ == pipe[-1].best_params_
+    assert_allclose(found.calibration_.scale, expected.calibration_.scale, rtol=1e-6)
     assert "No speaker was heard in two channels" in told.stderr
     assert "held-out Cllr" in told.stdout
     assert f"{pipe[-1].checked_.raw_cllr:.3f} bits raw" in told.stdout
@@ -45,7 +47,7 @@ def test_scores_are_calibrated_unless_raw_ones_are_wanted(automatic, files, tmp_
     run(*asked, tmp_path / "s")
     run(*asked, tmp_path / "raw", "--raw")
     raw = pipe.score_trials(test.X, test.X, pairs, calibrated=False)
-    kept = pipe[-1].calibration_
+    kept = pipe[-1].best_estimator_.calibration_
     assert_allclose(read_scores(tmp_path / "raw").values, raw, rtol=1e-5, atol=1e-5)
     assert_allclose(read_scores(tmp_path / "s").values, kept.scale * raw + kept.offset, rtol=1e-5, atol=1e-5)
     models = tmp_path / "models"
@@ -63,17 +65,19 @@ def test_tune_shows_what_was_tried(automatic, files, tmp_path):
     path, _, pipe = automatic
     given = [*train_arguments(folder, "tsv")]
     shown = run("tune", *given, "--plot", tmp_path / "p.svg", "--out", tmp_path / "m")
-    assert shown.stdout.count("chosen") == 3  # in the table, above what was chosen, and among how many
-    assert shown.stdout.count(" ± ") == len(pipe[-1].tried_)
-    assert_array_equal(Pipeline.load(tmp_path / "m")[-1].V_, Pipeline.load(path)[-1].V_)
+    assert shown.stdout.count("chosen") == 2  # in the table, and among how many
+    assert shown.stdout.count(" ± ") == len(pipe[-1].candidates_)
+    assert_array_equal(Pipeline.load(tmp_path / "m")[-1].best_estimator_.V_, Pipeline.load(path)[-1].best_estimator_.V_)
     picture = ElementTree.parse(tmp_path / "p.svg").getroot()
-    assert len(picture.findall(".//{http://www.w3.org/2000/svg}circle")) == len(pipe[-1].tried_)
+    assert len(picture.findall(".//{http://www.w3.org/2000/svg}circle")) == len(pipe[-1].candidates_)
     told = json.loads(run("tune", *given, "--json").stdout)
-    assert told["chosen"] == pipe[-1].settings_
-    assert [one["criterion"] for one in told["tried"]] == pytest.approx([one.criterion for one in pipe[-1].tried_])
+    assert told["chosen"] == pipe[-1].best_params_
+    assert [one["criterion"] for one in told["candidates"]] == pytest.approx(
+        [one.criterion for one in pipe[-1].candidates_]
+    )
     assert told["held_out"]["raw_cllr"] == pytest.approx(pipe[-1].checked_.raw_cllr, rel=1e-6)
     assert told["design"]["crossed"] == [0]
-    assert "is there already" in run("tune", *given, "--plot", tmp_path / "p.svg", code=1).stderr
+    assert "exists already" in run("tune", *given, "--plot", tmp_path / "p.svg", code=1).stderr
 
 
 def test_steps_of_ones_own_take_the_place_of_the_usual_ones(files, tmp_path):
@@ -85,7 +89,7 @@ def test_steps_of_ones_own_take_the_place_of_the_usual_ones(files, tmp_path):
     assert pipe[-1].max_iter == 25
 
 
-def test_settings_and_auto_do_not_mix(files, tmp_path):
+def test_best_params_and_auto_do_not_mix(files, tmp_path):
     folder, *_ = files
     base = ["train", *train_arguments(folder, "tsv"), "--out", tmp_path / "m"]
     assert "--noise-prior, --speaker-prior" in run(
@@ -101,23 +105,27 @@ def test_settings_and_auto_do_not_mix(files, tmp_path):
     assert Pipeline.load(tmp_path / "m")[-1].noise_prior == 0
 
 
-def test_too_few_speakers_for_it_are_said(files, tmp_path):
+@pytest.mark.parametrize(("keep", "advised"), [("two speakers", True), ("one sample each", False)])
+def test_no_auto_is_advised_only_where_it_helps(keep, advised, files, tmp_path):
     folder, train, *_ = files
-    kept = train.speaker == train.speaker[0]
-    kept |= train.speaker == train.speaker[-1]
+    two = np.isin(train.speaker, train.speaker[[0, -1]])
+    first = np.isin(np.arange(len(train.ids)), np.unique(train.speaker, return_index=True)[1])
+    kept = two if keep == "two speakers" else first
     (tmp_path / "utt2spk").write_text("".join(f"{i} {s}\n" for i, s in zip(train.ids[kept], train.speaker[kept])))
-    told = run("train", folder / "train.npy", "--labels", folder / "train.tsv", "--speaker", tmp_path / "utt2spk",
-               "--allow-missing", "--out", tmp_path / "m", code=1).stderr  # fmt: skip
-    assert "at least 4 speakers" in told
-    assert "--no-auto" in told
+    base = ["train", folder / "train.npy", "--labels", folder / "train.tsv", "--speaker", tmp_path / "utt2spk",
+            "--allow-missing", "--out", tmp_path / "m"]  # fmt: skip
+    error = run(*base, code=1).stderr
+    assert "at least 4 speakers" in error
+    assert ("--no-auto" in error) == advised
     assert not (tmp_path / "m").exists()
+    run(*base, "--no-auto", code=0 if advised else 1)
 
 
 def test_resuming_drops_the_calibration_and_says_so(automatic, files, tmp_path):
     path, *_ = automatic
     folder, *_ = files
     told = run("train", *train_arguments(folder, "tsv"), "--resume", path, "--max-iter", 3, "--out", tmp_path / "m")
-    assert "no longer fits and was dropped" in told.stderr
+    assert "does not fit the new one and was dropped" in told.stderr
     assert Pipeline.load(tmp_path / "m")[-1].calibration_ is None
 
 
@@ -142,9 +150,9 @@ def test_two_calibrations_are_said(automatic, files, tmp_path):
 def test_info_of_an_automatic_model(automatic):
     path, _, pipe = automatic
     told = json.loads(run("info", path, "--json").stdout)
-    assert told["chosen"] == pipe[-1].settings_
-    assert told["calibration"]["scale"] == pytest.approx(pipe[-1].calibration_.scale, rel=1e-6)
-    assert told["settings tried"] == len(pipe[-1].tried_)
+    assert told["chosen"] == pipe[-1].best_params_
+    assert told["calibration"]["scale"] == pytest.approx(pipe[-1].best_estimator_.calibration_.scale, rel=1e-6)
+    assert told["candidates"] == len(pipe[-1].candidates_)
 
 
 def test_converting_says_that_the_calibration_stays_behind(automatic, tmp_path):
@@ -165,7 +173,7 @@ def test_many_attempts_are_cut_to_the_best(automatic):
 def test_what_was_chosen_can_be_given_by_hand_and_goes_on(automatic, files, tmp_path):
     path, _, pipe = automatic
     folder, train, *_ = files
-    chosen, given = pipe[-1].settings_, [*train_arguments(folder, "tsv"), "--center", "--length-norm"]
+    chosen, given = pipe[-1].best_params_, [*train_arguments(folder, "tsv"), "--center", "--length-norm"]
     options = {
         "--noise-prior": chosen["noise_prior"], "--speaker-prior": chosen["speaker_prior"],
         "--channel-rank": chosen["channel_rank"][0], "--channel-prior": chosen["channel_prior"][0],
@@ -179,9 +187,8 @@ def test_what_was_chosen_can_be_given_by_hand_and_goes_on(automatic, files, tmp_
     for name in ("V_", "U_", "D_"):
         assert_allclose(getattr(found[-1], name), getattr(expected, name), rtol=1e-6, atol=1e-8)
     run("train", *train_arguments(folder, "tsv"), "--resume", path, "--max-iter", 2, "--out", tmp_path / "on")
-    on = Pipeline.load(tmp_path / "on")[-1]
-    assert on.log_likelihoods_[0] > pipe[-1].log_likelihoods_[-1]
-    assert on.log_likelihoods_[0] < pipe[-1].log_likelihoods_[-1] + 0.1
+    on, before = Pipeline.load(tmp_path / "on")[-1], pipe[-1].best_estimator_.log_likelihoods_[-1]
+    assert before < on.log_likelihoods_[0] < before + 0.1
     assert on.channel_ranks_ == (len(on.mean_),)
 
 
@@ -191,23 +198,23 @@ def test_options_per_channel(files, tmp_path):
     for option in ("--channel-prior", "--channel-share", "--channel-rank"):
         assert f"{option} needs a --channel" in run("train", *data, option, 1, code=2).stderr
         told = run("train", *data, "--channel", "language", option, 1, option, 1, code=2).stderr
-        assert f"give {option} once, or once for every --channel" in told
+        assert f"{option}: give one value, or one for every --channel" in told
         if option != "--channel-prior":
             told = run("train", *data, "--channel", "language", "--auto", option, 1, code=2).stderr
             assert f"{option}: chosen by --auto" in told
         told = run("train", *data, "--channel", "language", "--resume", folder / "api.safetensors", option, 1, code=2)
-        assert f"{option}: taken from the resumed model" in told.stderr
+        assert f"{option}: stored in the resumed model" in told.stderr
 
 
 def test_a_prior_for_u_beside_what_is_chosen(files, tmp_path):
     folder, *_ = files
     run("train", *train_arguments(folder, "tsv"), "--channel-prior", 0, "--out", tmp_path / "m")
     model = Pipeline.load(tmp_path / "m")[-1]
-    assert model.calibration_ is not None
-    assert model.settings_["channel_prior"] == [0.0]
-    assert model.channel_ranks_ == tuple(model.settings_["channel_rank"])
+    assert model.best_estimator_.calibration_ is not None
+    assert model.best_params_["channel_prior"] == [0.0]
+    assert model.best_estimator_.channel_ranks_ == tuple(model.best_params_["channel_rank"])
     info = json.loads(run("info", tmp_path / "m", "--json").stdout)
-    assert info["channel ranks"] == {"language": model.settings_["channel_rank"][0]}
+    assert info["channel ranks"] == {"language": model.best_params_["channel_rank"][0]}
 
 
 def test_conditions_are_resumed_by_their_names(files, tmp_path):

@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from jointplda import Pipeline
 from jointplda.calibration import fit_affine, load_calibration
 from jointplda.commands import data_input, score_command
+from jointplda.commands.messages import Messages
 from jointplda.evaluation.evaluate import EvaluationSettings, TrialSides, evaluate
 from jointplda.formats import read_scores
 from worlds.command_line import run
@@ -141,17 +142,19 @@ def test_calibration_takes_its_prior(small, tmp_path):
     assert load_calibration(tmp_path / "c").prior == 0.03
 
 
-def test_samples_without_labels_are_left_out_or_stay_unlabelled(small):
+def test_samples_without_labels_are_left_out_or_stay_unlabelled(capsys):
     from jointplda.embedding_table import EmbeddingTable
 
-    table = EmbeddingTable(np.array(["a", "b", "c"]), np.arange(6.0).reshape(3, 2),
-                           {"speaker": np.array(["", "s", "t"]), "room": np.array(["x", "", "z"])})  # fmt: skip
-    said = []
-    talk = type("Talk", (), {"say": lambda self, text, **_: said.append(text)})()
-    kept, speakers, (room,) = data_input.labelled(table, "speaker", ["room"], talk, allow_missing=True)
-    assert (kept.ids.tolist(), speakers.tolist(), room.tolist()) == (["b", "c"], ["s", "t"], ["", "z"])
+    columns = {"speaker": np.array(["", "s", "t"]), "room": np.array(["x", "", "z"])}
+    table = EmbeddingTable(np.array(["a", "b", "c"]), columns, X=np.arange(6.0).reshape(3, 2))
+    source = data_input.SampleSource(data=None, labels=None, speaker="speaker", channels=("room",), allow_missing=True)
+    kept = data_input.labelled_samples(table, source, Messages())
+    assert (kept.ids.tolist(), kept.speakers.tolist()) == (["b", "c"], ["s", "t"])
+    assert (kept.channels.names, kept.channels.values[0].tolist()) == (("room",), ["", "z"])
     assert_array_equal(kept.X, [[2, 3], [4, 5]])
-    assert len(said) == 2
+    said = capsys.readouterr().err
+    assert "1 samples without a speaker" in said
+    assert "1 samples have no room" in said
 
 
 def test_labels_from_a_file_that_lacks_some(tmp_path):

@@ -1,85 +1,143 @@
-"""``jointplda calibrate``: fit a calibration on scores with a key, and apply it to others."""
+"""``jointplda calibrate``: fit a calibration on scores with a key, and apply it to other scores."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
+import cloup
 
 from jointplda.commands import options
+from jointplda.commands.messages import command_messages
 
 
-@click.group("calibrate", short_help="Calibrate scores: train and apply.")
+@dataclass(frozen=True)
+class CalibrationRequest:
+    """Options of ``jointplda calibrate train``."""
+
+    scores: Path
+    key: Path | None
+    method: str
+    prior: float | None
+    out: Path
+    allow_missing: bool
+    force: bool
+    as_json: bool
+
+
+@dataclass(frozen=True)
+class ApplyRequest:
+    """Options of ``jointplda calibrate apply``."""
+
+    calibration: Path
+    scores: Path
+    out: Path
+    kind: str | None
+    force: bool
+
+
+@cloup.group("calibrate", short_help="Calibrate scores: train and apply.")
 def command() -> None:
-    """Turn scores into log-likelihood ratios that mean what they say."""
+    """Turn scores into calibrated log-likelihood ratios.
+
+    \b
+    Example:
+      jointplda calibrate train dev-scores.txt --key dev.trials \\
+          --out calibration.safetensors
+      jointplda calibrate apply calibration.safetensors scores.txt --out llrs.txt
+    """  # noqa: D301
 
 
-@command.command("train")
-@click.argument("scores", type=options.IN_FILE)
-@click.option("--key", type=options.IN_FILE, help="Which trials are targets; not needed if the scores say so.")
-@click.option("--method", type=click.Choice(["affine", "pav"]), default="affine", show_default=True,
-              help="affine: a s + b by prior-weighted logistic regression; pav: the best rising map.")  # fmt: skip
-@click.option("--prior", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.5, show_default=True,
-              help="Target prior that an affine calibration is best at.")  # fmt: skip
-@click.option("--out", type=options.OUT_FILE, required=True, help="Calibration file to write (safetensors).")
-@options.allow_missing
-@options.force
-@options.as_json
+@command.command("train", short_help="Fit a calibration on scores with a key.")
+@cloup.argument("scores", type=options.IN_FILE)
+@cloup.option_group("Data", options.key, options.allow_missing)
+@cloup.option_group(
+    "Result",
+    cloup.option("--out", type=options.OUT_FILE, required=True, help="Calibration file to write (safetensors)."),
+    options.force,
+    options.as_json,
+)
+@cloup.option_group(
+    "Advanced",
+    cloup.option("--method", type=click.Choice(["affine", "pav"]), default="affine", show_default=True,
+                 help="affine: scale and offset by prior-weighted logistic regression; pav: isotonic regression."),
+    cloup.option("--prior", type=options.PRIOR, metavar="P", show_default="0.5",
+                 help="Target prior of the logistic regression."),
+)  # fmt: skip
 @options.common
-def train(quiet: bool, verbose: bool, **given: Any) -> None:
-    """Fit a calibration on SCORES whose truth is known, and write it to a file.
+def train(quiet: bool, verbose: bool, **values: Any) -> None:
+    """Fit a calibration on SCORES of trials with a key, and write it to a file.
 
-    Use scores of speakers that are neither in the model's training nor in the later test.
-    """
-    options.check_new(given["out"], given["force"])
-    with options.talking(quiet, verbose):
-        import numpy as np
+    \b
+    Example:
+      jointplda calibrate train dev-scores.txt --key dev.trials \\
+          --out calibration.safetensors
 
-        from jointplda.calibration import fit_affine, fit_pav, save_calibration
-        from jointplda.commands.console import number, print_facts, print_json
-        from jointplda.commands.result_tables import scored_with_truth
-        from jointplda.metrics import cllr, min_cllr
-
-        table, target = scored_with_truth(given["scores"], given["key"], given["allow_missing"])
-        affine = given["method"] == "affine"
-        found: Any = fit_affine(table.values, target, prior=given["prior"]) if affine else fit_pav(table.values, target)
-        save_calibration(found, given["out"])
-        finite = np.isfinite(table.values)
-        values, truth = table.values[finite], target[finite]
-        before, after = cllr(values, truth), cllr(found.apply(values), truth)
-        result: dict[str, Any] = {"calibration": str(given["out"]), "method": given["method"]}
-        result |= {"scale": found.scale, "offset": found.offset} if affine else {}
-        result |= {"cllr_before": before, "cllr_after": after, "min_cllr": min_cllr(table.values, target)}
-        if given["as_json"]:
-            print_json(result)
-            return
-        print_facts(f"{given['method']} calibration written to {given['out']}", [
-            *((("llr", f"{found.scale:.6g} s {found.offset:+.6g}"),) if affine else ()),
-            ("Cllr", f"{number(before)} before, {number(after)} after, on the scores it was fitted to"),
-            ("minCllr", number(result["min_cllr"])),
-        ])  # fmt: skip
+    Use scores of speakers that are neither in the training of the model nor in the later test.
+    """  # noqa: D301
+    request = CalibrationRequest(**values)
+    options.check_new(request.out, request.force)
+    with command_messages(quiet, verbose):
+        _train(request)
 
 
-@command.command("apply")
-@click.argument("calibration", type=options.IN_FILE)
-@click.argument("scores", type=options.IN_FILE)
-@click.option("--out", type=options.OUT_FILE, required=True, help="Score file to write.")
-@click.option("--format", "kind", type=click.Choice(["kaldi", "wespeaker", "nist", "bosaris"]),
-              help="Format of --out; default: by its suffix, else Kaldi.")  # fmt: skip
-@options.force
+def _train(request: CalibrationRequest) -> None:
+    import numpy as np
+
+    from jointplda.calibration import fit_affine, fit_pav, save_calibration
+    from jointplda.commands.console import number, print_facts, print_json
+    from jointplda.commands.result_tables import scored_with_truth
+    from jointplda.metrics import cllr, min_cllr
+
+    table, target = scored_with_truth(request.scores, request.key, request.allow_missing)
+    affine = request.method == "affine"
+    settings = {} if request.prior is None else {"prior": request.prior}
+    calibration: Any = fit_affine(table.values, target, **settings) if affine else fit_pav(table.values, target)
+    save_calibration(calibration, request.out)
+    finite = np.isfinite(table.values)
+    values, truth = table.values[finite], target[finite]
+    before, after = cllr(values, truth), cllr(calibration.apply(values), truth)
+    result: dict[str, Any] = {"calibration": str(request.out), "method": request.method}
+    result |= {"scale": calibration.scale, "offset": calibration.offset} if affine else {}
+    result |= {"cllr_before": before, "cllr_after": after, "min_cllr": min_cllr(table.values, target)}
+    if request.as_json:
+        print_json(result)
+        return
+    print_facts(f"{request.method} calibration written to {request.out}", [
+        *((("llr", f"{calibration.scale:.6g} s {calibration.offset:+.6g}"),) if affine else ()),
+        ("Cllr", f"{number(before)} before, {number(after)} after, on the scores it was fitted to"),
+        ("minCllr", number(result["min_cllr"])),
+    ])  # fmt: skip
+
+
+@command.command("apply", short_help="Apply a calibration to scores.")
+@cloup.argument("calibration", type=options.IN_FILE)
+@cloup.argument("scores", type=options.IN_FILE)
+@cloup.option_group(
+    "Result",
+    cloup.option("--out", type=options.OUT_FILE, required=True, help="Score file to write."),
+    cloup.option("--format", "kind", type=click.Choice(["kaldi", "wespeaker", "nist", "bosaris"]),
+                 show_default="by the suffix of --out, else kaldi", help="Format of --out."),
+    options.force,
+)  # fmt: skip
 @options.common
-def apply(
-    calibration: Path, scores: Path, out: Path, kind: str | None, force: bool, quiet: bool, verbose: bool
-) -> None:
-    """Apply a CALIBRATION file to SCORES."""
-    options.check_new(out, force)
-    with options.talking(quiet, verbose) as talk:
+def apply(quiet: bool, verbose: bool, **values: Any) -> None:
+    """Apply a CALIBRATION file to SCORES.
+
+    \b
+    Example:
+      jointplda calibrate apply calibration.safetensors scores.txt --out llrs.txt
+    """  # noqa: D301
+    request = ApplyRequest(**values)
+    options.check_new(request.out, request.force)
+    with command_messages(quiet, verbose) as messages:
         from jointplda.calibration import load_calibration
         from jointplda.formats import read_scores, write_scores
         from jointplda.trial_list import ScoreTable
 
-        found = load_calibration(calibration)
-        table = read_scores(scores)
-        write_scores(ScoreTable(table.trials, found.apply(table.values)), out, kind)
-        talk.say(f"{len(table.values):,} calibrated scores written to {out}")
+        table = read_scores(request.scores)
+        calibrated = load_calibration(request.calibration).apply(table.values)
+        write_scores(ScoreTable(table.trials, calibrated), request.out, request.kind)
+        messages.info(f"{len(table.values):,} calibrated scores written to {request.out}")

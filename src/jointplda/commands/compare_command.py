@@ -3,154 +3,198 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, fields, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+import cloup
 
 from jointplda.commands import options
+from jointplda.commands.data_input import SampleSource
+from jointplda.commands.evaluate_command import EvaluationOptions
+from jointplda.commands.messages import command_messages
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from jointplda.commands.options import Talk
-    from jointplda.evaluation.evaluate import Evaluation, EvaluationSettings
-    from jointplda.evaluation.labelled_samples import LabelledSamples
+    from jointplda.commands.messages import Messages
+    from jointplda.evaluation.evaluate import Evaluation
     from jointplda.evaluation.protocol import Experiment
     from jointplda.evaluation.systems import Recipe, Scored
     from jointplda.progress import Progress
 
-
-def recipe_options(function: Any) -> Any:
-    """Settings that all systems of a comparison share."""
-    for option in (
-        click.option("--same-channel", type=click.FloatRange(0, 1), default=0.5, show_default=True,
-                     help="Probability of a shared channel that Joint PLDA averages with."),
-        click.option("--tol", type=click.FloatRange(0), default=1e-5, show_default=True,
-                     help="Stop EM when an iteration gains less, in nats per sample."),
-        click.option("--max-iter", type=click.IntRange(1), default=200, show_default=True, help="EM iterations."),
-        click.option("--speaker-prior", type=click.FloatRange(0), default=1.0, show_default=True,
-                     help="Shrinkage of V V', of every model."),
-        click.option("--noise-prior", type=click.FloatRange(0), default=1.0, show_default=True,
-                     help="Shrinkage of D^-1, of every model."),
-        click.option("--channel-rank", type=click.IntRange(1), help="Columns of U; default: what is supported."),
-        click.option("--speaker-rank", type=click.IntRange(1),
-                     help="Columns of V; default: what is supported, or all with a --speaker-prior."),
-        click.option("--lda", type=click.IntRange(1), help="Dimensions of LDA, for LDA + PLDA."),
-        click.option("--pca", type=click.IntRange(1), default=60, show_default=True, help="Dimensions of PCA."),
-    ):  # fmt: skip
-        function = option(function)
-    return function
+F = TypeVar("F", bound=Callable[..., Any])
+DEFAULTS: dict[str, Any] = {"noise_prior": 1.0, "speaker_prior": 1.0, "max_iter": 200}
+"""Settings of a comparison that differ from the defaults of the recipe: covariances of few speakers are shrunk."""
 
 
-@click.command("compare", short_help="Several systems on the same data: one table, one page.")
-@click.argument("data", type=options.IN_FILE)
-@options.labels
-@click.option("--speaker", required=True, metavar="COL|FILE", help="Column of the speakers, or a file like utt2spk.")
-@click.option("--channel", "channels", multiple=True, required=True, metavar="COL|FILE",
-              help="Column of a nuisance; may be repeated. The first one makes the cells.")  # fmt: skip
-@click.option("--test", type=options.IN_FILE, help="Embeddings of test speakers. Default: hold out speakers of DATA.")
-@click.option("--split", metavar="COL", help="Column of DATA that says 'train' or 'test'.")
-@click.option("--test-share", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.35,
-              show_default=True, help="Share of the speakers to hold out, without --test and --split.")  # fmt: skip
-@click.option("--trials", type=options.IN_FILE, help="Trials of test samples, with labels. Default: every pair once.")
-@click.option("--system", "systems", multiple=True, help="Only this system, by name; may be repeated.")
-@recipe_options
-@options.priors
-@options.draws
-@options.seed
-@options.report
-@options.allow_missing
-@options.force
-@options.as_json
+@dataclass(frozen=True, kw_only=True)
+class ComparisonRequest(EvaluationOptions):
+    """Options that ``compare`` and ``demo`` share; None stands for the default."""
+
+    pca: int | None
+    lda: int | None
+    speaker_rank: int | None
+    channel_rank: int | None
+    noise_prior: float | None
+    speaker_prior: float | None
+    max_iter: int | None
+    tol: float | None
+    same_channel: float | None
+    report: Path | None
+    as_json: bool
+    systems: tuple[str, ...] = ()
+
+    @property
+    def recipe(self) -> Recipe:
+        """The settings that all systems share."""
+        from jointplda.evaluation.systems import Recipe
+
+        values = {field.name: getattr(self, field.name) for field in fields(Recipe)}
+        return Recipe(**DEFAULTS | {name: value for name, value in values.items() if value is not None})
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareRequest(SampleSource, ComparisonRequest):
+    """Options of ``jointplda compare``."""
+
+    test: Path | None
+    split: str | None
+    test_share: float
+    trials: Path | None
+    force: bool
+
+
+def advanced_group() -> Callable[[F], F]:
+    """Settings that all systems of a comparison share, and of their evaluation."""
+    supported = "as many as the speakers support"
+    return cloup.option_group(
+        "Advanced",
+        options.count("--pca", "Dimensions of PCA.", "60"),
+        options.count("--lda", "Dimensions of LDA, for LDA + PLDA.", supported),
+        options.count("--speaker-rank", "Columns of V.", f"{supported}; all with a --speaker-prior"),
+        options.count("--channel-rank", "Columns of U.", "as many as the channels support"),
+        options.real("--noise-prior", "Strength of the prior that shrinks D^-1 of every model.", "1"),
+        options.real("--speaker-prior", "Strength of the prior that shrinks V V' of every model.", "1"),
+        options.count("--max-iter", "EM iterations at most.", "200"),
+        options.real("--tol", "Stop EM when an iteration gains less, in nats per sample.", "1e-05"),
+        options.probability("--same-channel", "Prior probability that both sides share their channel, for Joint PLDA.",
+                            "0.5"),
+        options.priors,
+        options.draws,
+        options.seed,
+    )  # fmt: skip
+
+
+@cloup.command(
+    "compare", short_help="Several systems on the same data: one table, one page.",
+    epilog="The systems are cosine (of embeddings centered on the training mean), LDA + PLDA and PLDA, each also with "
+    "the means of the known channels removed, Joint PLDA with the same settings as PLDA, and Joint PLDA with settings "
+    "chosen on training speakers, calibrated. Training and test speakers are never the same.",
+)  # fmt: skip
+@cloup.argument("data", type=options.IN_FILE)
+@cloup.option_group(
+    "Data",
+    options.labels,
+    options.speaker,
+    cloup.option("--channel", "channels", multiple=True, required=True, metavar="COL|FILE",
+                 help="Channels of a condition such as language: a label column or a file; may be repeated. The first "
+                 "condition makes the cells."),
+    cloup.option("--test", type=options.IN_FILE, show_default="held-out speakers of DATA",
+                 help="Embeddings of test speakers."),
+    cloup.option("--split", metavar="COL", help="Label column of DATA with the values 'train' and 'test'."),
+    cloup.option("--test-share", type=options.PRIOR, metavar="P", default=0.35, show_default=True,
+                 help="Share of the speakers to hold out, without --test and --split."),
+    cloup.option("--trials", type=options.IN_FILE, show_default="every pair of test samples",
+                 help="Trials of test samples, with labels."),
+    cloup.option("--system", "systems", multiple=True, metavar="NAME", help="Only this system; may be repeated."),
+    options.allow_missing,
+)  # fmt: skip
+@cloup.option_group("Result", options.report, options.force, options.as_json)
+@advanced_group()
 @options.common
-def command(quiet: bool, verbose: bool, **given: Any) -> None:
-    """Train and score several systems on DATA alike, and print one table.
+def command(quiet: bool, verbose: bool, **values: Any) -> None:
+    """Train and score several systems on the same DATA, and print one table.
 
-    Cosine (of embeddings centred on the training mean), LDA + PLDA and PLDA, each also with the means of the (known)
-    channels removed, Joint PLDA, and Joint PLDA with settings chosen on training speakers, calibrated. Training and
-    test speakers are never the same.
-    """
-    options.check_new(given["report"], given["force"])
-    if given["split"] and given["test"]:
-        raise click.UsageError("give --test or --split, not both.")
-    with options.talking(quiet, verbose) as talk:
-        facts = [("data", str(given["data"])), *([("test data", str(given["test"]))] if given["test"] else [])]
-        run(given, _experiment(given, talk), facts, talk)
+    \b
+    Example:
+      jointplda compare train.npz --test test.npz --speaker speaker \\
+          --channel language --report comparison.html
+    """  # noqa: D301
+    request = CompareRequest(**values)
+    options.check_new(request.report, request.force)
+    if request.split and request.test:
+        raise click.UsageError("use --test or --split, not both.")
+    with command_messages(quiet, verbose) as messages:
+        facts = [("data", str(request.data)), *([("test data", str(request.test))] if request.test else [])]
+        run_comparison(request, _experiment(request, messages), facts, messages)
 
 
-def run(
-    given: dict[str, Any],
+def run_comparison(
+    request: ComparisonRequest,
     experiment: Experiment,
     facts: Sequence[tuple[str, str]],
-    talk: Talk,
+    messages: Messages,
     title: str = "Systems compared",
 ) -> None:
     """Train, score and evaluate every system; print the table and write the page."""
     from jointplda.commands.console import print_json
     from jointplda.commands.result_tables import as_dict, print_intervals, print_results
-    from jointplda.evaluation.evaluate import EvaluationSettings
+    from jointplda.metrics.cells import CROSS_SAME
 
-    settings = EvaluationSettings(given["draws"], 0.9, tuple(given["priors"]), True, given["seed"])
-    scored = _train_all(given, experiment, talk)
-    results = _evaluate_all(scored, experiment, settings, talk)
-    if given["report"] is not None:
-        _report(given, scored, results, experiment.train, facts, title)
-        talk.say(f"report written to {given['report']}")
-    if given["as_json"]:
+    scored = _train_all(request, experiment, messages)
+    results = _evaluate_all(scored, experiment, request, messages)
+    if request.report is not None:
+        _write_report(request, request.report, scored, results, experiment, facts, title)
+        messages.info(f"report written to {request.report}")
+    if request.as_json:
         print_json({"systems": {name: as_dict(result) for name, result in results.items()}})
         return
     print_results(results)
-    click.echo(f'"cross / same": targets across {experiment.train.channels.names[0]} against non-targets within one.')
+    condition = experiment.train.channels.names[0]
+    click.echo(f'"{CROSS_SAME}": targets that differ in {condition} against non-targets that share it.')
     print_intervals(list(results.values()))
 
 
-def _train_all(given: dict[str, Any], experiment: Experiment, talk: Talk) -> list[Scored]:
+def _train_all(request: ComparisonRequest, experiment: Experiment, messages: Messages) -> list[Scored]:
     from jointplda.commands.progress_display import bar
     from jointplda.evaluation.systems import run_systems
 
     scored, begun = [], time.monotonic()
-    with bar(talk, "training and scoring") as progress:
+    with bar(messages, "training and scoring") as draw:
 
-        def show(step: Progress) -> None:
-            if not step.done:
-                talk.say(f"{step.stage} ...", least=1)
-            elif step.done % 5 == 0:
-                progress(step)
+        def show(progress: Progress) -> None:
+            if progress.detail is None:
+                messages.detail(f"{progress.stage} ...")
+            draw(progress)
 
-        chosen = given.get("systems") or None
-        train, test, pairs = experiment.train, experiment.test, experiment.pairs
-        for system in run_systems(train, test, pairs, _recipe(given), systems=chosen, callback=show):
+        for system in run_systems(
+            experiment.train, experiment.test, experiment.pairs, request.recipe, systems=request.systems or None,
+            callback=show,
+        ):  # fmt: skip
             scored.append(system)
-            took = time.monotonic() - begun
-            talk.say(f"{system.name}: trained and scored ({took:.1f} s)", least=1)
+            messages.detail(f"{system.name}: trained and scored ({time.monotonic() - begun:.1f} s)")
             begun = time.monotonic()
     return scored
 
 
 def _evaluate_all(
-    scored: list[Scored], experiment: Experiment, settings: EvaluationSettings, talk: Talk
+    scored: Sequence[Scored], experiment: Experiment, request: ComparisonRequest, messages: Messages
 ) -> dict[str, Evaluation]:
     from jointplda.commands.progress_display import bar
     from jointplda.evaluation.evaluate import evaluate
 
     results = {}
     for system in scored:
-        with bar(talk, f"evaluating {system.name}") as progress:
-            own = replace(settings, is_llr=system.is_llr)
-            results[system.name] = evaluate(system.scores, experiment.target, experiment.sides, own, progress)
+        settings = request.settings(is_llr=system.is_llr)
+        with bar(messages, f"evaluating {system.name}") as callback:
+            results[system.name] = evaluate(system.scores, experiment.target, experiment.sides, settings, callback)
     return results
 
 
-def _recipe(given: dict[str, Any]) -> Recipe:
-    from jointplda.evaluation.systems import Recipe
-
-    return Recipe(**{name: given[name] for name in (field.name for field in fields(Recipe))})
-
-
-def _report(
-    given: dict[str, Any], scored: list[Scored], results: dict[str, Evaluation], train: LabelledSamples,
-    facts: Sequence[tuple[str, str]], title: str,
+def _write_report(
+    request: ComparisonRequest, path: Path, scored: Sequence[Scored], results: dict[str, Evaluation],
+    experiment: Experiment, facts: Sequence[tuple[str, str]], title: str,
 ) -> None:  # fmt: skip
     from jointplda.commands.report_output import write_report
     from jointplda.commands.summary import summary_of
@@ -159,48 +203,40 @@ def _report(
     systems = [
         system_of(each.name, results[each.name], description=each.description, model=each.model) for each in scored
     ]
-    told = [
+    train = experiment.train
+    condition = train.channels.names[0]
+    listed = [
         *facts,
         ("training", f"{len(train.X):,} samples of {len(set(train.speakers.tolist())):,} speakers"),
         ("conditions", ", ".join(train.channels.names)),
-        ("settings", ", ".join(f"{name} {value}" for name, value in asdict(_recipe(given)).items())),
+        ("settings", ", ".join(f"{name} {value}" for name, value in asdict(request.recipe).items())),
     ]
-    write_report(
-        given["report"], title, systems, list(results.values()), train.channels.names[0], told,
-        summary_of(results, train.channels.names[0]),
-    )  # fmt: skip
+    summary = summary_of(results, condition)
+    write_report(path, title, systems, list(results.values()), condition, listed, summary)
 
 
-def _experiment(given: dict[str, Any], talk: Talk) -> Experiment:
-    """Training set and test trials, as the options say."""
+def _experiment(request: CompareRequest, messages: Messages) -> Experiment:
+    """Training samples and test trials, as the options say."""
     import numpy as np
 
-    from jointplda.commands import data_input
-    from jointplda.evaluation.labelled_samples import LabelledSamples
+    from jointplda._identifiers import positions
+    from jointplda.commands.data_input import column, labelled_samples, read_samples, read_table
     from jointplda.evaluation.protocol import held_out, trials_of
-    from jointplda.labels import ConditionColumns
 
-    def samples(path: Any) -> tuple[LabelledSamples, Any]:
-        table = data_input.load(path, given["labels"])
-        kept, speakers, channels = data_input.labelled(
-            table, given["speaker"], given["channels"], talk, allow_missing=given["allow_missing"]
-        )
-        names = tuple(data_input.condition_names(given["channels"], kept))
-        return LabelledSamples(kept.ids, kept.X, speakers, ConditionColumns(names, tuple(channels))), kept
-
-    whole, table = samples(given["data"])
-    if given["test"]:
-        train, test = whole, samples(given["test"])[0]
-    elif given["split"]:
-        which = np.char.lower(data_input.column(table, given["split"], "--split"))
-        unknown = sorted(set(which.tolist()) - {"train", "test", ""})
-        if unknown or not (which == "train").any() or not (which == "test").any():
+    table = read_table(request.data, request.labels)
+    samples = labelled_samples(table, request, messages)
+    if request.test:
+        train, test = samples, read_samples(request, messages, request.test)
+    elif request.split:
+        words = np.char.lower(column(table, request.split, "--split"))[positions(samples.ids, table.ids)]
+        unknown = set(words.tolist()) - {"train", "test", ""}
+        if unknown or not (words == "train").any() or not (words == "test").any():
             raise click.ClickException(
-                f"--split {given['split']}: expected the words 'train' and 'test', got "
-                f"{sorted(set(which.tolist()))[:5]}."
+                f"--split {request.split}: expected the values 'train' and 'test', got "
+                f"{sorted(set(words.tolist()))[:5]}."
             )
-        train, test = whole.take(which == "train"), whole.take(which == "test")
+        train, test = samples.take(words == "train"), samples.take(words == "test")
     else:
-        chosen = held_out(whole.speakers, given["test_share"], given["seed"])
-        train, test = whole.take(~chosen), whole.take(chosen)
-    return trials_of(train, test, given["trials"], allow_missing=given["allow_missing"])
+        chosen = held_out(samples.speakers, request.test_share, request.seed)
+        train, test = samples.take(~chosen), samples.take(chosen)
+    return trials_of(train, test, request.trials, allow_missing=request.allow_missing)

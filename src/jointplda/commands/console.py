@@ -11,12 +11,12 @@ import click
 
 
 def print_json(result: Any) -> None:
-    """One JSON object; what is not a number is null, infinities are strings."""
+    """Print one JSON object; NaN becomes null, infinities become strings."""
     click.echo(json.dumps(_plain(result), indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> None:
-    """A table whose first ``left`` columns are texts and the others numbers; never squeezed."""
+    """Print a table whose first ``left`` columns are texts and the others numbers; no cell is shortened."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -31,30 +31,30 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
 
 
 def _natural(header: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
-    """Columns that a table needs."""
+    """Width that a table needs."""
     return sum(max(map(len, column)) + 3 for column in zip(header, *rows, strict=True)) + 2
 
 
 def without_columns(
     header: list[str], rows: list[list[str]], droppable: Iterable[str]
 ) -> tuple[list[str], list[list[str]]]:
-    """The table without as many of the droppable columns, in turn, as the terminal has no room for."""
+    """Drop columns, in the given order, until the table fits the terminal."""
     for name in droppable:
         if _natural(header, rows) <= width():
             break
         if name in header:
-            at = header.index(name)
-            header, rows = header[:at] + header[at + 1 :], [row[:at] + row[at + 1 :] for row in rows]
+            k = header.index(name)
+            header, rows = header[:k] + header[k + 1 :], [row[:k] + row[k + 1 :] for row in rows]
     return header, rows
 
 
 def width() -> int:
-    """ConditionColumns to print in: those of the terminal, or plenty where there is none."""
+    """Width of the terminal, or 220 where there is none."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else 220
 
 
 def print_facts(title: str, facts: Iterable[tuple[str, str]]) -> None:
-    """Names and values, one a line."""
+    """Print names and values, one pair per line."""
     pairs = list(facts)
     width = max((len(name) for name, _ in pairs), default=0)
     if title:
@@ -64,19 +64,19 @@ def print_facts(title: str, facts: Iterable[tuple[str, str]]) -> None:
 
 
 def percent(value: float) -> str:
-    """A share as a percentage with two decimals."""
+    """A proportion as a percentage with two decimals."""
     return "–" if math.isnan(value) else f"{100 * value:.2f} %"
 
 
 def number(value: float) -> str:
-    """A cost with three decimals, or in short form where it is large."""
+    """A cost with three decimals, or three digits where it is 1000 or more."""
     if math.isnan(value):
         return "–"
     return f"{value:.3f}" if abs(value) < 1000 else f"{value:.3g}"
 
 
 def bytes_text(value: float) -> str:
-    """A size in the unit that reads best."""
+    """A size in a suitable unit."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if value < 1000 or unit == "GB":
             return f"{value:.3g} {unit}"
@@ -85,7 +85,7 @@ def bytes_text(value: float) -> str:
 
 
 def seconds_text(value: float) -> str:
-    """A time in the unit that reads best."""
+    """A time in a suitable unit."""
     if value < 1:
         return f"{1000 * value:.0f} ms"
     if value < 120:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import glob
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import cloup
 
 from jointplda.commands import options
+from jointplda.commands.messages import command_messages
 
 if TYPE_CHECKING:
-    from jointplda.commands.options import Talk
+    from jointplda.commands.messages import Messages
+    from jointplda.formats import KaldiPlda
 
-WHAT = ("embeddings", "trials", "scores", "enrollment", "model")
 KINDS = {
     "embeddings": ("npz", "npy", "hdf5", "parquet", "kaldi"),
     "trials": ("kaldi", "voxceleb", "nist", "dca", "bosaris"),
@@ -23,112 +27,146 @@ KINDS = {
 }
 
 
-@click.command("convert", short_help="Write files in another format.")
-@click.argument("what", type=click.Choice(WHAT))
-@click.argument("source", type=options.IN_FILE)
-@click.argument("target", type=options.OUT_FILE)
-@click.option("--to", "kind", help="Format to write; default: by the suffix of TARGET.")
-@options.labels
-@click.option("--absorb-channel", is_flag=True, help="Put U U' into the within-speaker covariance of a foreign model.")
-@options.force
+@dataclass(frozen=True)
+class ConvertRequest:
+    """Options of ``jointplda convert``."""
+
+    what: str
+    source: Path
+    target: Path
+    kind: str | None
+    labels: Path | None
+    absorb_channel: bool
+    force: bool
+
+
+@cloup.command(
+    "convert", short_help="Write files in another format.",
+    epilog="A jointplda model is converted from Kaldi's plda or pyannote's plda.npz. Embeddings as npy have a table of "
+    "ids and labels beside them.",
+)  # fmt: skip
+@cloup.argument("what", type=click.Choice(tuple(KINDS)))
+@cloup.argument("source", type=options.IN_FILE)
+@cloup.argument("target", type=options.OUT_FILE)
+@cloup.option_group(
+    "Result",
+    cloup.option("--to", "kind", metavar="FORMAT", show_default="by the suffix of TARGET", help="Format to write."),
+    options.force,
+)
+@cloup.option_group(
+    "Advanced",
+    options.labels,
+    cloup.option("--absorb-channel", is_flag=True,
+                 help="Add the channel covariance U U' to the within-speaker covariance of a Kaldi or pyannote model."),
+)  # fmt: skip
 @options.common
-def command(quiet: bool, verbose: bool, **given: Any) -> None:
-    """Read SOURCE, whatever its format, and write it as TARGET.
+def command(quiet: bool, verbose: bool, **values: Any) -> None:
+    """Read SOURCE in any known format and write it as TARGET.
 
-    Formats of TARGET: embeddings npz, npy (with a table beside it), hdf5, parquet, kaldi; trials kaldi, voxceleb, nist,
-    dca, bosaris; scores kaldi, wespeaker, nist, bosaris, npy; enrollment kaldi, nist; models jointplda (from Kaldi's
-    plda or pyannote's plda.npz), kaldi, pyannote.
-    """
-    kinds = KINDS[given["what"]]
-    if given["kind"] is not None and given["kind"] not in kinds:
-        raise click.UsageError(f"--to {given['kind']}: {given['what']} can be written as {', '.join(kinds) or 'text'}.")
-    options.check_new(given["target"], given["force"])
-    options.check_new_beside(given["target"], _written_beside(given), given["force"])
-    with options.talking(quiet, verbose) as talk:
-        before = _beside(given["target"])
-        said = _CONVERT[given["what"]](given, talk)
-        new = sorted(path for path, when in _beside(given["target"]).items() if before.get(path) != when)
-        talk.say(f"{said} written to {', '.join(map(str, new)) or given['target']}")
+    \b
+    Example:
+      jointplda convert embeddings xvector.scp embeddings.npz
+
+    \b
+    Formats to write:
+      embeddings  npz, npy, hdf5, parquet, kaldi
+      trials      kaldi, voxceleb, nist, dca, bosaris
+      scores      kaldi, wespeaker, nist, bosaris, npy
+      enrollment  kaldi, nist
+      model       jointplda, kaldi, pyannote
+    """  # noqa: D301
+    request = ConvertRequest(**values)
+    kinds = KINDS[request.what]
+    if request.kind is not None and request.kind not in kinds:
+        raise click.UsageError(f"--to {request.kind}: {request.what} can be written as {', '.join(kinds)}.")
+    options.check_new(request.target, request.force)
+    options.check_new_beside(request.target, _written_beside(request), request.force)
+    with command_messages(quiet, verbose) as messages:
+        before = _files_of_stem(request.target)
+        text = _CONVERT[request.what](request, messages)
+        after = _files_of_stem(request.target)
+        written = sorted(path for path, changed in after.items() if before.get(path) != changed)
+        messages.info(f"{text} written to {', '.join(map(str, written)) or request.target}")
 
 
-def _written_beside(given: dict[str, Any]) -> tuple[str, ...]:
+def _written_beside(request: ConvertRequest) -> tuple[str, ...]:
     """Endings of the files that a conversion writes beside its target."""
-    kind = given["kind"] or {".npy": "npy", ".scp": "kaldi", ".ark": "kaldi"}.get(given["target"].suffix)
+    kind = request.kind or {".npy": "npy", ".scp": "kaldi", ".ark": "kaldi"}.get(request.target.suffix, "")
     endings = {
         ("embeddings", "npy"): (".tsv",),
         ("embeddings", "kaldi"): (".ark", ".scp", ".utt2*"),
         ("scores", "npy"): (".rows", ".columns"),
     }
-    return endings.get((given["what"], kind or ""), ())
+    return endings.get((request.what, kind), ())
 
 
-def _beside(path: Path) -> dict[Path, int]:
-    """Files that share a stem with the target, and when they changed: conversions may write several."""
+def _files_of_stem(path: Path) -> dict[Path, int]:
+    """Files that share a stem with the target, and when they were changed."""
     return {each: each.stat().st_mtime_ns for each in path.parent.glob(f"{glob.escape(path.stem)}*") if each.is_file()}
 
 
-def _embeddings(given: dict[str, Any], talk: Talk) -> str:
+def _embeddings(request: ConvertRequest, messages: Messages) -> str:
     from jointplda.formats import read_embeddings, write_embeddings
 
-    table = read_embeddings(given["source"], given["labels"])
-    write_embeddings(table, given["target"], given["kind"])
+    table = read_embeddings(request.source, request.labels)
+    write_embeddings(table, request.target, request.kind)
     columns = f", columns {', '.join(table.columns)}" if table.columns else ""
     return f"{len(table.ids):,} embeddings of {table.X.shape[1]} dimensions{columns}"
 
 
-def _trials(given: dict[str, Any], talk: Talk) -> str:
+def _trials(request: ConvertRequest, messages: Messages) -> str:
     from jointplda.formats import read_trials, write_trials
 
-    trials = read_trials(given["source"])
-    write_trials(trials, given["target"], given["kind"])
+    trials = read_trials(request.source)
+    write_trials(trials, request.target, request.kind)
     return f"{len(trials):,} trials"
 
 
-def _scores(given: dict[str, Any], talk: Talk) -> str:
+def _scores(request: ConvertRequest, messages: Messages) -> str:
     from jointplda.formats import read_scores, write_scores
 
-    table = read_scores(given["source"])
-    write_scores(table, given["target"], given["kind"])
+    table = read_scores(request.source)
+    write_scores(table, request.target, request.kind)
     return f"{len(table.values):,} scores"
 
 
-def _enrollment(given: dict[str, Any], talk: Talk) -> str:
+def _enrollment(request: ConvertRequest, messages: Messages) -> str:
     from jointplda.formats import read_enrollment, write_enrollment
 
-    models = read_enrollment(given["source"])
-    write_enrollment(models, given["target"], given["kind"])
+    models = read_enrollment(request.source)
+    write_enrollment(models, request.target, request.kind)
     return f"{len(models):,} models"
 
 
-def _model(given: dict[str, Any], talk: Talk) -> str:
+def _model(request: ConvertRequest, messages: Messages) -> str:
     from jointplda.estimators.interchange import from_kaldi, to_kaldi
     from jointplda.estimators.pipeline import Pipeline
     from jointplda.formats import write_kaldi_plda, write_pyannote_plda
 
     by_name = {".safetensors": "jointplda", ".npz": "pyannote", ".plda": "kaldi"}
-    kind = given["kind"] or by_name.get(given["target"].suffix, "kaldi" if given["target"].name == "plda" else None)
+    kind = request.kind or by_name.get(request.target.suffix, "kaldi" if request.target.name == "plda" else None)
     if kind is None:
-        raise click.UsageError("say what to write: --to jointplda, kaldi or pyannote.")
-    foreign = _foreign(given["source"])
+        raise click.UsageError("the suffix of TARGET names no format; use --to jointplda, kaldi or pyannote.")
+    foreign = _foreign(request.source)
     if foreign is None:
-        pipe = Pipeline.load(given["source"])
         if kind == "jointplda":
-            raise click.ClickException(f"{given['source']}: is a jointplda model already; give --to kaldi or pyannote.")
+            raise click.ClickException(f"{request.source}: is a jointplda model already; use --to kaldi or pyannote.")
+        pipe = Pipeline.load(request.source)
+        foreign = to_kaldi(pipe[-1], absorb_channel=request.absorb_channel)
         steps = ", ".join(type(step).__name__ for _, step in pipe.steps[:-1])
-        foreign = to_kaldi(pipe[-1], absorb_channel=given["absorb_channel"])
         if steps:
-            talk.say(f"only the model itself is written: apply its preprocessing ({steps}) before it.")
+            messages.info(f"only the model itself is written: apply its preprocessing ({steps}) to embeddings first.")
     if kind == "jointplda":
-        from_kaldi(foreign).save(given["target"])
+        from_kaldi(foreign).save(request.target)
     elif kind == "kaldi":
-        write_kaldi_plda(foreign, given["target"])
+        write_kaldi_plda(foreign, request.target)
     else:
-        write_pyannote_plda(foreign, given["target"])
+        write_pyannote_plda(foreign, request.target)
     return f"a {kind} model of {len(foreign.mean)} dimensions"
 
 
-def _foreign(path: Path) -> Any:
-    """Kaldi's or pyannote's model, or None if the file is one of ours."""
+def _foreign(path: Path) -> KaldiPlda | None:
+    """A Kaldi or pyannote model, or None if the file is a jointplda model."""
     from jointplda.errors import FileError
     from jointplda.formats import read_kaldi_plda, read_pyannote_plda
     from jointplda.storage.tensors import read_metadata
@@ -144,4 +182,10 @@ def _foreign(path: Path) -> Any:
     return None
 
 
-_CONVERT = {"embeddings": _embeddings, "trials": _trials, "scores": _scores, "enrollment": _enrollment, "model": _model}
+_CONVERT: dict[str, Callable[[ConvertRequest, Messages], str]] = {
+    "embeddings": _embeddings,
+    "trials": _trials,
+    "scores": _scores,
+    "enrollment": _enrollment,
+    "model": _model,
+}

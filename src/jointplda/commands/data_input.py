@@ -1,8 +1,9 @@
-"""Embeddings and labels as commands name them: a column, or a file of two columns."""
+"""Embeddings and labels as commands name them: a label column, or a file of two columns."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,29 +11,55 @@ import click
 
 if TYPE_CHECKING:
     from jointplda._typing import Names
-    from jointplda.commands.options import Talk
+    from jointplda.commands.messages import Messages
     from jointplda.embedding_table import EmbeddingTable, LabelTable
+    from jointplda.evaluation.labelled_samples import LabelledSamples
 
 
-def load(path: Path, labels: Path | None) -> EmbeddingTable:
-    """Embeddings with the columns of their own file and of the labels file."""
+@dataclass(frozen=True, kw_only=True)
+class SampleSource:
+    """Where labelled embeddings come from.
+
+    Attributes
+    ----------
+    data : Path
+        File or folder of embeddings.
+    labels : Path or None
+        Table of labels by id.
+    speaker : str
+        Label column of the speakers, or a file "id speaker".
+    channels : tuple of str
+        For each condition its label column, or a file "id channel".
+    allow_missing : bool
+        Leave out samples without a speaker instead of raising.
+    """
+
+    data: Path
+    labels: Path | None
+    speaker: str
+    channels: tuple[str, ...]
+    allow_missing: bool
+
+
+def read_table(path: Path, labels: Path | None) -> EmbeddingTable:
+    """Embeddings with the label columns of their own file and of the labels file."""
     from jointplda.formats import read_embeddings
 
-    return read_embeddings(path, labels if labels is None or not _binary(labels) else label_table(labels))
+    return read_embeddings(path, labels if labels is None or not _is_binary(labels) else read_label_table(labels))
 
 
-def label_table(path: Path) -> LabelTable:
-    """Labels by id: from a table, or from the columns of a file of embeddings."""
+def read_label_table(path: Path) -> LabelTable:
+    """Labels by id: from a table, or from the label columns of a file of embeddings."""
     from jointplda.embedding_table import LabelTable
     from jointplda.formats import read_embeddings, read_labels
 
-    if not _binary(path):
+    if not _is_binary(path):
         return read_labels(path)
     table = read_embeddings(path)
     return LabelTable(table.ids, table.columns)
 
 
-def _binary(path: Path) -> bool:
+def _is_binary(path: Path) -> bool:
     """Whether a file is an npz or HDF5 file, which holds embeddings beside its labels."""
     if path.is_dir():
         return False
@@ -40,85 +67,85 @@ def _binary(path: Path) -> bool:
         return file.read(8).startswith((b"PK\x03\x04", b"\x89HDF\r\n\x1a\n"))
 
 
-def column(table: EmbeddingTable | LabelTable, given: str, option: str) -> Names:
-    """Labels of every sample: from a column of that name, or from a file ``id value`` such as Kaldi's utt2spk."""
+def column(table: LabelTable, name: str, option: str) -> Names:
+    """Labels of every sample: from the column of that name, or from a file "id value" such as Kaldi's utt2spk."""
     import numpy as np
 
     from jointplda._identifiers import listed, positions
     from jointplda.formats import read_labels
 
-    if given in table.columns:
-        return table.columns[given]
-    if not Path(given).is_file():
-        there = ", ".join(map(repr, table.columns)) or "no columns"
+    if name in table.columns:
+        return table.columns[name]
+    if not Path(name).is_file():
+        columns = ", ".join(map(repr, table.columns)) or "none"
         raise click.ClickException(
-            f"{option} {given}: neither a column (there are: {there}) nor a file. Give a column of the embeddings "
-            "or of --labels, or a file with lines 'id value' such as Kaldi's utt2spk."
+            f"{option} {name}: neither a label column (there are: {columns}) nor a file. Name a column of the "
+            "embeddings or of --labels, or a file with lines 'id value' such as Kaldi's utt2spk."
         )
-    found = read_labels(given)
-    values = next(iter(found.columns.values()))
-    if len({id(each) for each in found.columns.values()}) > 1 and not _alike(list(found.columns.values())):
+    labels = read_labels(name)
+    values = next(iter(labels.columns.values()))
+    if any((other != values).any() for other in labels.columns.values()):
         raise click.ClickException(
-            f"{option} {given}: has {len(found.columns)} columns ({', '.join(map(repr, found.columns))}); expected one "
-            f"value per id. Give the file as --labels and name one column with {option}."
+            f"{option} {name}: expected one value per id, got {len(labels.columns)} columns "
+            f"({', '.join(map(repr, labels.columns))}). Use the file as --labels and name one column with {option}."
         )
-    rows = positions(table.ids, found.ids)
+    rows = positions(table.ids, labels.ids)
     if len(rows) and (rows < 0).all():
         raise click.ClickException(
-            f"{option} {given}: none of its ids is among the embeddings; there they are like {listed(table.ids)}, "
-            f"here like {listed(found.ids)}."
+            f"{option} {name}: none of its ids is among the samples. The samples are called {listed(table.ids)}, the "
+            f"ids of the file are {listed(labels.ids)}."
         )
     return np.where(rows >= 0, values[np.maximum(rows, 0)], "")
 
 
-def _alike(columns: Sequence[Names]) -> bool:
-    return all((each == columns[0]).all() for each in columns[1:])
-
-
-def column_name(given: str, table: EmbeddingTable | LabelTable | None = None) -> str:
+def column_name(name: str, table: LabelTable | None = None) -> str:
     """What to call a condition: a column by its whole name, a file by what follows utt2 in its name, or by its stem."""
     from jointplda.formats.label_reader import kaldi_column
 
-    if (table is not None and given in table.columns) or not Path(given).is_file():
-        return given
-    return kaldi_column(Path(given).name) or Path(given).stem
+    if (table is not None and name in table.columns) or not Path(name).is_file():
+        return name
+    return kaldi_column(Path(name).name) or Path(name).stem
 
 
-def condition_names(channels: Sequence[str], table: EmbeddingTable | LabelTable) -> tuple[str, ...]:
-    """The name of each condition; two of one name are refused, because a model tells conditions apart by name."""
-    names = tuple(column_name(given, table) for given in channels)
+def condition_names(channels: Sequence[str], table: LabelTable) -> tuple[str, ...]:
+    """The name of each condition. Raise if two share a name, because a model identifies conditions by name."""
+    names = tuple(column_name(channel, table) for channel in channels)
     for i, name in enumerate(names):
         if name in names[:i]:
             raise click.ClickException(
                 f"--channel {channels[names.index(name)]} and --channel {channels[i]}: both conditions would be called "
-                f"{name!r}. Give each condition once, from columns or files of different names."
+                f"{name!r}. Name each condition once, from columns or files of different names."
             )
     return names
 
 
-def labelled(
-    table: EmbeddingTable, speaker: str, channels: Sequence[str], talk: Talk, *, allow_missing: bool
-) -> tuple[EmbeddingTable, Names, list[Names]]:
-    """Embeddings with their speakers and channels; samples without a speaker are an error, or left out."""
+def read_samples(source: SampleSource, messages: Messages, path: Path | None = None) -> LabelledSamples:
+    """Embeddings of the source, or of another file with the same labels, with their speakers and channels."""
+    return labelled_samples(read_table(path or source.data, source.labels), source, messages)
+
+
+def labelled_samples(table: EmbeddingTable, source: SampleSource, messages: Messages) -> LabelledSamples:
+    """Embeddings with their speakers and channels; samples without a speaker raise an error, or are left out."""
     import numpy as np
 
     from jointplda._identifiers import listed
+    from jointplda.evaluation.labelled_samples import LabelledSamples
+    from jointplda.labels import ConditionColumns
 
-    speakers = column(table, speaker, "--speaker")
-    values = [column(table, given, "--channel") for given in channels]
+    speakers = column(table, source.speaker, "--speaker")
+    values = tuple(column(table, channel, "--channel") for channel in source.channels)
+    names = condition_names(source.channels, table)
     missing = np.flatnonzero(speakers == "")
-    if len(missing) and not allow_missing:
+    if len(missing) and not source.allow_missing:
         raise click.ClickException(
             f"{len(missing):,} of {len(speakers):,} samples have no speaker: {listed(table.ids[missing])}. "
-            "Use --allow-missing to leave them out."
+            "--allow-missing leaves them out."
         )
     kept = np.flatnonzero(speakers != "")
     if len(missing):
-        talk.say(f"{len(missing):,} samples without a speaker are left out.")
-    for given, labels in zip(channels, values, strict=True):
-        absent = int(np.count_nonzero(labels[kept] == ""))
-        if absent:
-            talk.say(
-                f"{absent:,} samples have no {column_name(given, table)}: each is taken to be in a channel of its own."
-            )
-    return table.take(kept), speakers[kept], [labels[kept] for labels in values]
+        messages.info(f"{len(missing):,} samples without a speaker are left out.")
+    for name, labels in zip(names, values, strict=True):
+        unknown = int(np.count_nonzero(labels[kept] == ""))
+        if unknown:
+            messages.info(f"{unknown:,} samples have no {name}: each counts as a channel of its own.")
+    return LabelledSamples(table.ids, table.X, speakers, ConditionColumns(names, values)).take(kept)

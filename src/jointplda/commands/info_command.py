@@ -1,88 +1,88 @@
-"""``jointplda info``: what a model or calibration file holds."""
+"""``jointplda info``: the contents of a model or calibration file."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import click
+import cloup
 
 from jointplda.commands import options
+from jointplda.commands.messages import command_messages
+
+VALUES_SHOWN = 12
 
 
-@click.command("info", short_help="Say what a model or calibration file holds.")
-@click.argument("model", type=options.IN_FILE)
-@options.as_json
+@dataclass(frozen=True)
+class InfoRequest:
+    """Options of ``jointplda info``."""
+
+    model: Path
+    as_json: bool
+
+
+@cloup.command("info", short_help="Show the contents of a model or calibration file.")
+@cloup.argument("model", type=options.IN_FILE)
+@cloup.option_group("Result", options.as_json)
 @options.common
-def command(model: Path, as_json: bool, quiet: bool, verbose: bool) -> None:
-    """Say what MODEL holds: ranks, preprocessing, training, settings. Calibration files are understood too."""
-    from jointplda.commands.console import print_facts, print_json
-    from jointplda.storage.tensors import read_metadata
+def command(quiet: bool, verbose: bool, **values: Any) -> None:
+    """Show the contents of MODEL, a model or calibration file: ranks, preprocessing, training, settings.
 
-    with options.talking(quiet, verbose):
-        kind = read_metadata(model).get("kind")
-        result = _calibration(model) if kind == "calibration" else _model(model)
-        if as_json:
+    \b
+    Example:
+      jointplda info model.safetensors
+    """  # noqa: D301
+    request = InfoRequest(**values)
+    with command_messages(quiet, verbose):
+        from jointplda.commands.console import print_facts, print_json
+        from jointplda.storage.tensors import read_metadata
+
+        kind = read_metadata(request.model).get("kind")
+        result = _calibration(request.model) if kind == "calibration" else _model(request.model)
+        if request.as_json:
             print_json(result)
         else:
-            print_facts(str(model), [(name, _text(value)) for name, value in result.items()])
+            print_facts(str(request.model), [(name, _text(value)) for name, value in result.items()])
 
 
 def _model(path: Path) -> dict[str, Any]:
     import numpy as np
 
+    from jointplda.commands.model_facts import condition_names, em_ranks, scoring_model, training_channels
     from jointplda.estimators.pipeline import Pipeline
     from jointplda.storage.tensors import read_metadata
 
     pipe = Pipeline.load(path)
-    model = pipe[-1]
-    training = getattr(model, "training_", {})
-    speaker, *channels = found_ranks(model)
+    model = scoring_model(pipe)
+    speaker_rank, *channel_ranks = em_ranks(model)
     result: dict[str, Any] = {
-        "holds": type(model).__name__,
+        "holds": type(pipe[-1]).__name__,
         "preprocessing": [_step(step) for _, step in pipe.steps[:-1]],
         "dimensions": len(model.mean_),
-        "speaker rank": speaker,
-        "channel ranks": dict(zip(_conditions(model), channels, strict=True)),
-        "training": training,
+        "speaker rank": speaker_rank,
+        "channel ranks": dict(zip(condition_names(model), channel_ranks, strict=True)),
+        "training": getattr(model, "training_", {}),
         "iterations": model.n_iter_,
         "converged": model.converged_,
         "log-likelihood per sample": float(model.log_likelihoods_[-1]) if model.n_iter_ else None,
-        "settings": {k: v for k, v in model.get_params(deep=False).items() if k != "callback"},
+        "settings": {name: value for name, value in pipe[-1].get_params(deep=False).items() if name != "callback"},
         "singular values of V": np.linalg.svd(model.V_, compute_uv=False)[:8],
         "singular values of U": np.linalg.svd(model.U_, compute_uv=False)[:8],
         "written with": read_metadata(path).get("versions", {}),
     }
     if model.calibration_ is not None:
         result["calibration"] = {"scale": model.calibration_.scale, "offset": model.calibration_.offset}
-    if hasattr(model, "tried_"):
-        result["chosen"] = model.settings_
-        result["settings tried"] = len(model.tried_)
+    if hasattr(pipe[-1], "best_estimator_"):
+        result["chosen"] = pipe[-1].best_params_
+        result["candidates"] = len(pipe[-1].candidates_)
         result["held-out Cllr"] = {
-            "raw": model.checked_.raw_cllr,
-            "calibrated": model.checked_.calibrated_cllr,
-            "at best": model.checked_.min_cllr,
+            "raw": pipe[-1].checked_.raw_cllr,
+            "calibrated": pipe[-1].checked_.calibrated_cllr,
+            "at best": pipe[-1].checked_.min_cllr,
         }
-    if model.seen_ is not None:
-        names = [name for name, rank in result["channel ranks"].items() if rank]
-        pairs = zip(names, model.seen_.channels, strict=True)
-        result["channels"] = {name: [str(label) for label in labels] for name, labels in pairs}
-    return result
-
-
-def found_ranks(model: Any) -> list[int]:
-    """Ranks of V and of U of every condition as EM found them; shares and priors fill V and U up after it."""
-    if model.reshaping_ is None:
-        return [model.V_.shape[1], *model.channel_ranks_]
-    speaker, *channels = model.reshaping_.ranks
-    found = iter(channels)
-    return [speaker, *(next(found) if rank else 0 for rank in model.channel_ranks_)]
-
-
-def _conditions(model: Any) -> list[str]:
-    names = list(getattr(model, "training_", {}).get("conditions", []))
-    ranks = model.channel_ranks_
-    return names if len(names) == len(ranks) else [f"channel {k + 1}" for k in range(len(ranks))]
+    channels = training_channels(model)
+    return result | ({"channels": channels} if channels else {})
 
 
 def _calibration(path: Path) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def _calibration(path: Path) -> dict[str, Any]:
     if isinstance(found, AffineCalibration):
         return {"holds": "affine calibration", "scale": found.scale, "offset": found.offset, "prior": found.prior}
     ends = [float(found.llrs[0]), float(found.llrs[-1])]
-    return {"holds": "PAV calibration", "blocks": len(found.scores) // 2, "llrs from, to": ends}
+    return {"holds": "PAV calibration", "blocks": len(found.scores) // 2, "lowest and highest LLR": ends}
 
 
 def _step(step: Any) -> str:
@@ -106,6 +106,6 @@ def _text(value: Any) -> str:
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, (list, tuple)):
-        shown = ", ".join(_text(entry) for entry in value[:12])
-        return f"{shown}, ... ({len(value)})" if len(value) > 12 else shown or "none"
+        shown = ", ".join(_text(entry) for entry in value[:VALUES_SHOWN])
+        return f"{shown}, ... ({len(value)})" if len(value) > VALUES_SHOWN else shown or "none"
     return f"{value:.6g}" if isinstance(value, float) else str(value)

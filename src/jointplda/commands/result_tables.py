@@ -1,4 +1,4 @@
-"""What evaluate, compare and demo share: truth of scores, tables of results, the page."""
+"""Results of evaluate, compare and demo on standard output, and the truth of scored trials."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from jointplda.evaluation.evaluate import Evaluation
+    from jointplda._typing import BoolArray
+    from jointplda.evaluation.evaluate import Evaluation, Part
+    from jointplda.metrics.measure_kind import Measure
     from jointplda.trial_list import ScoreTable, Trials
 
-WIDE = 130
-"""Columns a terminal should have for intervals to be printed."""
-SHORT = ("EER", "minDCF", "actDCF", "Cllr", "minCllr")
+WIDTH_FOR_INTERVALS = 130
+"""Columns that a terminal needs for intervals to be printed."""
 
 
-def scored_with_truth(scores: Path, key: Path | None, allow_missing: bool) -> tuple[ScoreTable, Any]:
+def scored_with_truth(scores: Path, key: Path | None, allow_missing: bool) -> tuple[ScoreTable, BoolArray]:
     """Scores with the truth of their trials, from the key or from the score file itself."""
     from jointplda.formats import read_scores, read_trials
 
@@ -26,8 +27,8 @@ def scored_with_truth(scores: Path, key: Path | None, allow_missing: bool) -> tu
 
 def with_truth(
     table: ScoreTable, key: Trials | None, scores: Path, key_path: Path | None, allow_missing: bool
-) -> tuple[ScoreTable, Any]:
-    """Scores and a mask of targets; both classes must be there."""
+) -> tuple[ScoreTable, BoolArray]:
+    """Scores and a mask of the targets. Raise unless there are targets and non-targets."""
     import numpy as np
 
     from jointplda.errors import InputError, warn
@@ -36,17 +37,17 @@ def with_truth(
 
     if key is not None:
         if key.target is None:
-            raise click.ClickException(f"{key_path}: a trial list without labels; a key has a column target/nontarget.")
+            raise click.ClickException(f"{key_path}: a trial list without labels; expected a column target/nontarget.")
         try:
             table = with_key(table, key, allow_missing=allow_missing)
         except InputError as error:
-            raise click.ClickException(f"{scores}, {key_path}: {error}") from None
+            raise InputError(f"{scores}, {key_path}: {error.problem}", remedy=error.remedy) from None
     elif table.trials.target is None:
-        raise click.ClickException(f"{scores}: does not say which trials are targets; give --key.")
+        raise click.ClickException(f"{scores}: does not say which trials are targets; use --key.")
     assert table.trials.target is not None
     stated = np.flatnonzero(table.trials.target >= 0)
     if len(stated) < len(table.values):
-        warn(f"{scores}: {len(table.values) - len(stated):,} trials are not labelled and are left out.")
+        warn(f"{scores}: {len(table.values) - len(stated):,} trials without a label are left out.")
         table = ScoreTable(table.trials.take(stated), table.values[stated])
     assert table.trials.target is not None
     target = table.trials.target == 1
@@ -54,13 +55,13 @@ def with_truth(
     if targets in (0, len(target)):
         missing = "targets" if not targets else "non-targets"
         raise click.ClickException(
-            f"{key_path or scores}: among {len(target):,} scored trials there are no {missing}; error rates need both."
+            f"{key_path or scores}: there are no {missing} among {len(target):,} scored trials; error rates need both."
         )
     return table, target
 
 
 def as_dict(result: Evaluation) -> dict[str, Any]:
-    """Everything an evaluation found, for JSON."""
+    """All figures of an evaluation, for JSON."""
     parts = {}
     for name, part in result.parts.items():
         figures: dict[str, Any] = {"targets": part.targets, "nontargets": part.nontargets}
@@ -72,77 +73,87 @@ def as_dict(result: Evaluation) -> dict[str, Any]:
 
 
 def print_results(results: Mapping[str, Evaluation]) -> None:
-    """A table of the main figures by part (one system), or by system (several)."""
+    """A table of the main figures by part (of one system), or by system (of several)."""
     from jointplda.commands.console import print_table, without_columns
+    from jointplda.metrics.cells import CROSS_SAME
 
-    names = _columns(results)
+    measures = _columns(results)
+    names = [str(measure) for measure in measures]
     if len(results) == 1:
         result = next(iter(results.values()))
         rows = [
-            [name, f"{part.targets:,}", f"{part.nontargets:,}", *(_cell(part, column) for column in names)]
+            [name, f"{part.targets:,}", f"{part.nontargets:,}", *(_cell(part, measure) for measure in measures)]
             for name, part in result.parts.items()
         ]
-        droppable = ["targets", "non-targets", *_optional(names)]
+        droppable = ["targets", "non-targets", *_droppable(measures)]
         print_table("", *without_columns(["trials", "targets", "non-targets", *names], rows, droppable))
         return
-    hard = any("cross / same" in result.parts for result in results.values())
-    header = ["system", *names, *(["EER cross / same"] if hard else [])]
+    has_cells = any(CROSS_SAME in result.parts for result in results.values())
+    header = ["system", *names, *([f"EER {CROSS_SAME}"] if has_cells else [])]
     rows = [
-        [name, *(_cell(result.pooled, column) for column in names), *([_hard(result)] if hard else [])]
+        [name, *(_cell(result.pooled, measure) for measure in measures), *([_cross_same(result)] if has_cells else [])]
         for name, result in results.items()
     ]
-    print_table("", *without_columns(header, rows, _optional(names)))
+    print_table("", *without_columns(header, rows, _droppable(measures)))
 
 
-def _optional(names: Sequence[str]) -> list[str]:
-    """Measures that a narrow terminal does without, in the order they go."""
-    return [name for kind in ("actDCF", "minDCF", "minCllr") for name in names if name.startswith(kind)]
+def _columns(results: Mapping[str, Evaluation]) -> list[Measure]:
+    """Measures to print, in a fixed order: those that any system has, detection costs at their first prior only."""
+    from jointplda.metrics.measure_kind import MeasureKind
 
-
-def _columns(results: Mapping[str, Evaluation]) -> list[str]:
-    """Measures to print, in a fixed order: those that any system has, costs at the first prior only."""
-    found: dict[str, None] = {}
+    first: dict[MeasureKind, Measure] = {}
     for result in results.values():
         for part in result.parts.values():
-            if part.measures is not None:
-                found |= dict.fromkeys(part.measures.named())
-    chosen: list[str] = []
-    for kind in SHORT:
-        chosen += [name for name in found if name == kind or name.startswith(f"{kind}(")][:1]
-    return chosen
+            for measure in {} if part.measures is None else part.measures.figures():
+                first.setdefault(measure.kind, measure)
+    order = MeasureKind.EER, MeasureKind.MIN_DCF, MeasureKind.ACT_DCF, MeasureKind.CLLR, MeasureKind.MIN_CLLR
+    return [first[kind] for kind in order if kind in first]
 
 
-def _cell(part: Any, name: str) -> str:
+def _droppable(measures: Sequence[Measure]) -> list[str]:
+    """Measures that a narrow terminal does without, in the order in which they are dropped."""
+    from jointplda.metrics.measure_kind import MeasureKind
+
+    order = MeasureKind.ACT_DCF, MeasureKind.MIN_DCF, MeasureKind.MIN_CLLR
+    return [str(measure) for kind in order for measure in measures if measure.kind == kind]
+
+
+def _cell(part: Part, measure: Measure) -> str:
     from jointplda.commands.console import number, percent, width
+    from jointplda.metrics.measure_kind import CLLR, EER
 
-    if part.measures is None or name not in part.measures.named():
+    figures = {} if part.measures is None else part.measures.figures()
+    if measure not in figures:
         return "–"
-    shown = percent if name == "EER" else number
-    text = shown(part.measures.named()[name])
-    if name in part.intervals and name in ("EER", "Cllr") and width() >= WIDE:
-        low, high = (shown(end).removesuffix(" %") for end in part.intervals[name])
+    shown = percent if measure == EER else number
+    text = shown(figures[measure])
+    if str(measure) in part.intervals and measure in (EER, CLLR) and width() >= WIDTH_FOR_INTERVALS:
+        low, high = (shown(end).removesuffix(" %") for end in part.intervals[str(measure)])
         text = f"{text} [{low}, {high}]"
     return text
 
 
-def _hard(result: Evaluation) -> str:
-    part = result.parts.get("cross / same")
-    return "–" if part is None else _cell(part, "EER")
+def _cross_same(result: Evaluation) -> str:
+    from jointplda.metrics.cells import CROSS_SAME
+    from jointplda.metrics.measure_kind import EER
+
+    part = result.parts.get(CROSS_SAME)
+    return "–" if part is None else _cell(part, EER)
 
 
-def print_intervals(results: Sequence[Evaluation], *, guessed: bool = False) -> None:
-    """What the brackets are, or where to find them; ``guessed`` if target trials alone say who is who."""
+def print_intervals(results: Sequence[Evaluation], *, inferred: bool = False) -> None:
+    """Say what the brackets are, or where to find intervals; ``inferred`` if target trials identify the speakers."""
     from jointplda.commands.console import width
 
-    told = interval_text(results)
-    if told:
-        where = "[ ]" if width() >= WIDE else f"in terminals of {WIDE} columns, and with --json"
-        note = ", as target trials link them (--speaker gives the real ones)" if guessed else ""
-        click.echo(f"intervals {where}: {told}{note}")
+    text = interval_text(results)
+    if text:
+        where = "[ ]" if width() >= WIDTH_FOR_INTERVALS else f"(with {WIDTH_FOR_INTERVALS} columns, or --json)"
+        note = ", inferred from the target trials (--speaker names them)" if inferred else ""
+        click.echo(f"intervals {where}: {text}{note}")
 
 
 def interval_text(results: Sequence[Evaluation]) -> str:
-    """What the intervals are, in words; empty without any."""
+    """Level, draws and speakers of the intervals; empty if there are none."""
     drawn = [result for result in results if result.draws]
     if not drawn:
         return ""

@@ -2,236 +2,247 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import cloup
 
 from jointplda.commands import options
+from jointplda.commands.messages import command_messages
 
 if TYPE_CHECKING:
-    from jointplda.commands.options import Talk
+    from jointplda.commands.messages import Messages
+    from jointplda.commands.trial_input import Models
     from jointplda.embedding_table import EmbeddingTable
+    from jointplda.estimators.pipeline import Pipeline
+    from jointplda.labels import ConditionColumns
     from jointplda.trial_list import Trials
 
 TESTS_AT_ONCE = 4096
 KINDS = ("kaldi", "wespeaker", "nist", "bosaris", "npy")
 
 
-@click.command("score", short_help="Score trials with a model.")
-@click.argument("model", type=options.IN_FILE)
-@click.option("--enroll", type=options.IN_FILE, required=True, help="Embeddings of the enrollment side.")
-@click.option("--test", type=options.IN_FILE, help="Embeddings of the test side; default: those of --enroll.")
-@click.option("--trials", type=options.IN_FILE, help="Trial list: which to score against which.")
-@click.option("--all", "all_pairs", is_flag=True, help="Score every enrollment sample (or model) against every test.")
-@click.option("--models", type=options.IN_FILE, help="Models of several samples: spk2utt, or lines 'model sample'.")
-@click.option("--labels", type=options.IN_FILE, help="Labels by id, for --channel.")
-@click.option(
-    "--channel", "channels", multiple=True, metavar="COL|FILE",
-    help="Known channels of both sides, one per condition of the model. Without it they are averaged over.",
+@dataclass(frozen=True)
+class ScoreRequest:
+    """Options of ``jointplda score``."""
+
+    model: Path
+    enroll: Path
+    test: Path | None
+    trials: Path | None
+    all_pairs: bool
+    models: Path | None
+    labels: Path | None
+    channels: tuple[str, ...]
+    same_channel: float | None
+    raw: bool
+    calibration: Path | None
+    out: Path
+    kind: str | None
+    allow_missing: bool
+    force: bool
+
+    @property
+    def writes_matrix(self) -> bool:
+        """Whether --out is a full matrix, which has a place for every pair."""
+        return self.kind == "npy" or (self.kind is None and self.out.suffix == ".npy")
+
+
+@dataclass(frozen=True)
+class ScoreInput:
+    """Embeddings of both sides, the samples of each model of several samples (or None), and the trials."""
+
+    enroll: EmbeddingTable
+    test: EmbeddingTable
+    models: Models | None
+    trials: Trials
+
+
+@cloup.command(
+    "score", short_help="Score trials with a model.",
+    epilog="With --all, a sample is not scored against itself nor against a model it enrolls, unless a full matrix "
+    "(.npy) is written.",
 )  # fmt: skip
-@click.option(
-    "--same-channel", type=click.FloatRange(0, 1), default=0.5, show_default=True,
-    help="Probability that both sides share their channel, where it is not known.",
+@cloup.argument("model", type=options.IN_FILE)
+@cloup.option_group(
+    "Trials",
+    cloup.option("--enroll", type=options.IN_FILE, required=True, help="Embeddings of the enrollment side."),
+    cloup.option("--test", type=options.IN_FILE, show_default="those of --enroll", help="Embeddings of the test side."),
+    cloup.option("--trials", type=options.IN_FILE, help="Trial list: which sample or model to score against which."),
+    cloup.option("--all", "all_pairs", is_flag=True, help="Score all pairs of the two sides instead of a list."),
+    cloup.option("--models", type=options.IN_FILE,
+                 help="Samples of each enrolled model: spk2utt, or lines 'model sample'."),
+    options.allow_missing,
 )  # fmt: skip
-@click.option("--raw", is_flag=True, help="Leave out the calibration that the model carries.")
-@click.option(
-    "--calibration", type=options.IN_FILE,
-    help="Calibration file to apply to these scores (see jointplda calibrate); give --raw too if it was fitted to raw "
-    "scores.",
+@cloup.option_group(
+    "Result",
+    cloup.option("--out", type=options.OUT_FILE, required=True, help="Score file to write."),
+    cloup.option("--format", "kind", type=click.Choice(KINDS), show_default="by the suffix of --out, else kaldi",
+                 help="Format of --out."),
+    options.force,
 )  # fmt: skip
-@click.option("--out", type=options.OUT_FILE, required=True, help="Score file to write.")
-@click.option("--format", "kind", type=click.Choice(KINDS), help="Format of --out; default: by its suffix, else Kaldi.")
-@options.allow_missing
-@options.force
+@cloup.option_group(
+    "Channels, where they are known",
+    cloup.option("--channel", "channels", multiple=True, metavar="COL|FILE",
+                 help="Channels of both sides: a label column or a file, one per condition of the model. Without it "
+                 "scores average over the channels."),
+    cloup.option("--labels", type=options.IN_FILE, help="Labels by id, for --channel."),
+)  # fmt: skip
+@cloup.option_group(
+    "Advanced",
+    options.probability("--same-channel", "Prior probability that both sides share their channel, where it is not "
+                        "known.", "0.5"),
+    cloup.option("--raw", is_flag=True, help="Do not apply the calibration that is stored in the model."),
+    cloup.option("--calibration", type=options.IN_FILE,
+                 help="Calibration file to apply (see jointplda calibrate); add --raw if it was fitted to raw scores."),
+)  # fmt: skip
 @options.common
-def command(quiet: bool, verbose: bool, **given: Any) -> None:
+def command(quiet: bool, verbose: bool, **values: Any) -> None:
     """Score trials with MODEL and write natural-log likelihood ratios.
 
-    Ids in the trial list are samples of --enroll and --test, or names from --models. With --all, a sample is never
-    scored against itself, nor against a model enrolled with it, unless a full matrix (.npy) is written.
-    """
-    if bool(given["trials"]) == given["all_pairs"]:
-        raise click.UsageError("give either --trials or --all.")
-    options.check_new(given["out"], given["force"])
-    if _writes_matrix(given):
-        options.check_new_beside(given["out"], (".rows", ".columns"), given["force"])
-    with options.talking(quiet, verbose) as talk:
-        _score(given, talk)
+    \b
+    Example:
+      jointplda score model.safetensors --enroll test.npz \\
+          --trials trials.txt --out scores.txt
+
+    Ids in the trial list are samples of --enroll and --test, or models of --models.
+    """  # noqa: D301
+    request = ScoreRequest(**values)
+    if (request.trials is not None) == request.all_pairs:
+        raise click.UsageError("use either --trials or --all.")
+    options.check_new(request.out, request.force)
+    if request.writes_matrix:
+        options.check_new_beside(request.out, (".rows", ".columns"), request.force)
+    with command_messages(quiet, verbose) as messages:
+        _score(request, messages)
 
 
-def _writes_matrix(given: dict[str, Any]) -> bool:
-    """Whether --out is a full matrix, which has a place for every pair."""
-    return bool(given["kind"] == "npy" or (given["kind"] is None and given["out"].suffix == ".npy"))
-
-
-def _score(given: dict[str, Any], talk: Talk) -> None:
+def _score(request: ScoreRequest, messages: Messages) -> None:
     from jointplda.calibration import load_calibration
-    from jointplda.commands import data_input
+    from jointplda.commands.data_input import read_table
+    from jointplda.commands.model_facts import scoring_model
+    from jointplda.commands.trial_input import trials_to_score
     from jointplda.estimators.pipeline import Pipeline
     from jointplda.formats import read_enrollment, write_scores
     from jointplda.trial_list import ScoreTable
 
-    pipe = Pipeline.load(given["model"])
-    calibration = None if given["calibration"] is None else load_calibration(given["calibration"])
-    if calibration is not None and pipe[-1].calibration_ is not None and not given["raw"]:
-        talk.say("the calibration that the model carries is applied first, then --calibration; --raw leaves it out.")
-    enroll = data_input.load(given["enroll"], given["labels"])
-    test = enroll if given["test"] in (None, given["enroll"]) else data_input.load(given["test"], given["labels"])
-    _check_dimensions(pipe, enroll, given["enroll"])
-    _check_dimensions(pipe, test, given["test"] or given["enroll"])
-    _tell_of_channels(pipe, (enroll,) if test is enroll else (enroll, test), given, talk)
-    models = None if given["models"] is None else read_enrollment(given["models"])
-    trials = _trials(given, enroll, test, models, talk)
-    scorer = _with_models if models is not None else _pairs
-    values = scorer(pipe, enroll, test, models, trials, given, talk)
+    pipe = Pipeline.load(request.model)
+    calibration = None if request.calibration is None else load_calibration(request.calibration)
+    if calibration is not None and scoring_model(pipe).calibration_ is not None and not request.raw:
+        messages.info("the calibration stored in the model is applied before --calibration; --raw leaves it out.")
+    enroll = read_table(request.enroll, request.labels)
+    shared = request.test in (None, request.enroll)
+    test = enroll if shared else read_table(request.test or request.enroll, request.labels)
+    _check_dimensions(pipe, enroll, request.enroll)
+    _check_dimensions(pipe, test, request.test or request.enroll)
+    _say_unknown_channels(pipe, (enroll,) if shared else (enroll, test), request, messages)
+    models = None if request.models is None else read_enrollment(request.models)
+    trials = trials_to_score(request, enroll, test, models, messages)
+    score = _score_pairs if models is None else _score_models
+    values = score(pipe, ScoreInput(enroll, test, models, trials), request, messages)
     values = values if calibration is None else calibration.apply(values)
-    write_scores(ScoreTable(trials, values), given["out"], given["kind"])
-    talk.say(f"{len(trials):,} scores written to {given['out']}")
+    write_scores(ScoreTable(trials, values), request.out, request.kind)
+    messages.info(f"{len(trials):,} scores written to {request.out}")
 
 
-def _check_dimensions(pipe: Any, table: EmbeddingTable, path: Path) -> None:
-    wanted = int(pipe.n_features_in_) if len(pipe.steps) > 1 else len(pipe[-1].mean_)
-    if table.X.shape[1] != wanted:
+def _check_dimensions(pipe: Pipeline, table: EmbeddingTable, path: Path) -> None:
+    from jointplda.commands.model_facts import input_dimension
+
+    expected = input_dimension(pipe)
+    if table.X.shape[1] != expected:
         raise click.ClickException(
-            f"{path}: has {table.X.shape[1]} dimensions, but the model was trained on {wanted}. "
+            f"{path}: has {table.X.shape[1]} dimensions, but the model was trained on {expected}. "
             "Use embeddings of the same extractor."
         )
 
 
-def _trials(given: dict[str, Any], enroll: EmbeddingTable, test: EmbeddingTable, models: Any, talk: Talk) -> Trials:
-    """The trials to score; their names are exactly the ids (or models) that are there."""
-    import numpy as np
-
-    from jointplda._identifiers import positions
-    from jointplda.formats import match_ids, read_trials
-    from jointplda.trial_list import Trials
-
-    names = enroll.ids if models is None else _usable_models(models, enroll, given, talk)
-    if given["all_pairs"]:
-        wanted = np.ones((len(names), len(test.ids)), dtype=np.bool_)
-        if not _writes_matrix(given):
-            own = [[str(name)] if models is None else models[str(name)] for name in names]
-            rows = np.repeat(np.arange(len(names)), [len(each) for each in own])
-            at = positions([sample for each in own for sample in each], test.ids)
-            wanted[rows[at >= 0], at[at >= 0]] = False
-        first, second = (index.astype(np.int64) for index in np.nonzero(wanted))
-        return Trials(names, test.ids, first, second)
-    trials = read_trials(given["trials"])
-    where, missing = str(given["trials"]), given["allow_missing"]
-    what = "enrollment ids" if models is None else "models"
-    among = "the embeddings" if models is None else f"{given['models']}"
-    left = match_ids(trials.models, names, what, where, missing, among)
-    right = match_ids(trials.samples, test.ids, "test ids", where, missing)
-    first, second = left[trials.enroll], right[trials.test]
-    kept = np.flatnonzero((first >= 0) & (second >= 0))
-    if len(kept) < len(trials):
-        talk.say(f"{len(trials) - len(kept):,} of {len(trials):,} trials are left out: their ids have no embeddings.")
-    if not len(kept):
-        raise click.ClickException(f"{given['trials']}: no trial is left to score.")
-    target = None if trials.target is None else trials.target[kept]
-    columns = {name: values[kept] for name, values in trials.columns.items()}
-    return Trials(names, test.ids, first[kept], second[kept], target, columns)
-
-
-def _usable_models(models: Any, enroll: EmbeddingTable, given: dict[str, Any], talk: Talk) -> Any:
-    """Names of the models that have a sample with an embedding."""
-    import numpy as np
-
-    from jointplda._identifiers import listed
-
-    there = set(enroll.ids.tolist())
-    empty = [name for name, samples in models.items() if not there & set(samples)]
-    if empty and not given["allow_missing"]:
-        raise click.ClickException(
-            f"{given['models']}: no sample of these models has an embedding: {listed(empty)}. Use --allow-missing to "
-            "leave them out."
-        )
-    if empty:
-        talk.say(f"{len(empty):,} models without any sample are left out.")
-    return np.array([name for name in models if name not in set(empty)], dtype=np.str_)
-
-
-def _channels(table: EmbeddingTable, given: dict[str, Any]) -> Any:
-    from jointplda.commands import data_input
+def _channels(table: EmbeddingTable, request: ScoreRequest) -> ConditionColumns | None:
+    from jointplda.commands.data_input import column, condition_names
     from jointplda.labels import ConditionColumns
 
-    if not given["channels"]:
+    if not request.channels:
         return None
-    names = data_input.condition_names(given["channels"], table)
-    return ConditionColumns(
-        names, tuple(data_input.column(table, channel, "--channel") for channel in given["channels"])
-    )
+    names = condition_names(request.channels, table)
+    return ConditionColumns(names, tuple(column(table, channel, "--channel") for channel in request.channels))
 
 
-def _tell_of_channels(pipe: Any, tables: tuple[EmbeddingTable, ...], given: dict[str, Any], talk: Talk) -> None:
-    """Say how many samples have no label, and if none of the labels was seen in training."""
-    seen = pipe[-1].seen_
-    known = [] if seen is None else [{str(label) for label in labels} for labels in seen.channels]
-    for k, given_name in enumerate(given["channels"]):
-        labels = [label for table in tables for label in _channels(table, given).values[k].tolist()]
+def _say_unknown_channels(
+    pipe: Pipeline, tables: tuple[EmbeddingTable, ...], request: ScoreRequest, messages: Messages
+) -> None:
+    """Say how many samples have no channel, and whether training had none of the channels."""
+    from jointplda.commands.model_facts import scoring_model, training_channels
+
+    known = training_channels(scoring_model(pipe))
+    columns = [channels for table in tables if (channels := _channels(table, request)) is not None]
+    for k, name in enumerate(columns[0].names if columns else ()):
+        labels = [str(label) for channels in columns for label in channels.values[k]]
         missing = labels.count("")
         if missing:
-            talk.say(f"{missing:,} of {len(labels):,} samples have no {given_name}: it is averaged over.")
-        new = set(labels) - {""}
-        if k < len(known) and new and not new & known[k]:
-            talk.say(
-                f"none of the {len(new)} values of {given_name} was seen in training, which has "
-                f"{', '.join(sorted(known[k])[:5])}{', ...' if len(known[k]) > 5 else ''}: is it the right column?"
+            messages.info(f"{missing:,} of {len(labels):,} samples have no {name}: their scores average over it.")
+        new, trained = set(labels) - {""}, known.get(name, [*known.values()][k] if k < len(known) else [])
+        if trained and new and not new & set(trained):
+            messages.info(
+                f"none of the {len(new)} channels of {name} was in training, which had "
+                f"{', '.join(sorted(trained)[:5])}{', ...' if len(trained) > 5 else ''}: is it the right column?"
             )
 
 
-def _pairs(
-    pipe: Any, enroll: EmbeddingTable, test: EmbeddingTable, models: Any, trials: Trials, given: dict[str, Any],
-    talk: Talk,
-) -> Any:  # fmt: skip
-    """Sample against sample."""
+def _score_pairs(pipe: Pipeline, given: ScoreInput, request: ScoreRequest, messages: Messages) -> Any:
+    """Scores of samples against samples."""
     import numpy as np
 
-    known: dict[str, Any] = {}
-    if given["channels"]:
-        known = {"enroll_channels": _channels(enroll, given), "test_channels": _channels(test, given)}
-    pairs = np.stack((trials.enroll, trials.test), axis=1)
-    scores = pipe.score_trials(enroll.X, test.X, pairs, calibrated=not given["raw"], **_prior(pipe, given), **known)
+    channels: dict[str, Any] = {}
+    if request.channels:
+        sides = _channels(given.enroll, request), _channels(given.test, request)
+        channels = dict(zip(("enroll_channels", "test_channels"), sides, strict=True))
+    pairs = np.stack((given.trials.enroll, given.trials.test), axis=1)
+    settings = _same_channel(pipe, request)
+    scores = pipe.score_trials(given.enroll.X, given.test.X, pairs, calibrated=not request.raw, **settings, **channels)
     return np.asarray(scores, dtype=np.float64)
 
 
-def _with_models(
-    pipe: Any, enroll: EmbeddingTable, test: EmbeddingTable, models: Any, trials: Trials, given: dict[str, Any],
-    talk: Talk,
-) -> Any:  # fmt: skip
-    """Models of several samples against samples, some tests at a time."""
+def _score_models(pipe: Pipeline, given: ScoreInput, request: ScoreRequest, messages: Messages) -> Any:
+    """Scores of models of several samples against samples, ``TESTS_AT_ONCE`` test samples at a time."""
     import numpy as np
 
     from jointplda.commands.progress_display import bar
     from jointplda.formats import match_ids
+    from jointplda.progress import Progress
 
+    assert given.models is not None
+    trials, test = given.trials, given.test
     wanted = [str(name) for name in trials.models[np.unique(trials.enroll)]]
-    samples = [sample for name in wanted for sample in models[name]]
-    owners = [name for name in wanted for _ in models[name]]
-    rows = match_ids(samples, enroll.ids, "enrollment samples", str(given["models"]), given["allow_missing"])
-    there = rows >= 0
-    owners = [name for name, ok in zip(owners, there, strict=True) if ok]
-    part = enroll.take(rows[there])
-    enrollment = pipe.enroll(part.X, owners, _channels(part, given))
+    samples = [sample for name in wanted for sample in given.models[name]]
+    owners = np.array([name for name in wanted for _ in given.models[name]], dtype=np.str_)
+    rows = match_ids(samples, given.enroll.ids, "enrollment samples", str(request.models), request.allow_missing)
+    enrolled = given.enroll.take(rows[rows >= 0])
+    enrollment = pipe.enroll(enrolled.X, owners[rows >= 0].tolist(), _channels(enrolled, request))
     place = {name: index for index, name in enumerate(enrollment.models)}
     row_of = np.array([place.get(str(name), -1) for name in trials.models])
-    settings: dict[str, Any] = {} if given["channels"] else _prior(pipe, given)
     values = np.empty(len(trials))
     order = np.argsort(trials.test, kind="stable")
     used = np.unique(trials.test)
-    with bar(talk, "scoring") as progress:
+    with bar(messages, "scoring") as callback:
         for start in range(0, len(used), TESTS_AT_ONCE):
             chosen = used[start : start + TESTS_AT_ONCE]
             block = test.take(chosen)
-            known = {"test_channels": _channels(block, given)} if given["channels"] else {}
-            matrix = pipe.score_enrollment(enrollment, block.X, calibrated=not given["raw"], **settings, **known)
+            settings: dict[str, Any] = _same_channel(pipe, request)
+            if request.channels:
+                settings = {"test_channels": _channels(block, request)}
+            matrix = pipe.score_enrollment(enrollment, block.X, calibrated=not request.raw, **settings)
             low, high = np.searchsorted(trials.test[order], [chosen[0], chosen[-1] + 1])
             members = order[low:high]
             values[members] = matrix[row_of[trials.enroll[members]], np.searchsorted(chosen, trials.test[members])]
-            progress(min(start + TESTS_AT_ONCE, len(used)), len(used))
+            callback(Progress("scores", min(start + TESTS_AT_ONCE, len(used)), len(used)))
     return values
 
 
-def _prior(pipe: Any, given: dict[str, Any]) -> dict[str, float]:
-    return {"same_channel": given["same_channel"]} if pipe[-1].channel_ranks_ else {}
+def _same_channel(pipe: Pipeline, request: ScoreRequest) -> dict[str, Any]:
+    """The prior of a shared channel, where it was given and the model has channels."""
+    from jointplda.commands.model_facts import scoring_model
+
+    if request.same_channel is None or not scoring_model(pipe).channel_ranks_:
+        return {}
+    return {"same_channel": request.same_channel}

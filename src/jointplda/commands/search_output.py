@@ -1,149 +1,86 @@
-"""What ``train`` and ``tune`` share: settings chosen on held-out training speakers, and how that is told."""
+"""The search for settings on held-out training speakers: its pipeline, and its results as table, facts and JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-import click
+from jointplda.commands.training_options import Step, step_objects
 
 if TYPE_CHECKING:
-    from jointplda.commands.options import Talk
+    from jointplda.estimators.automatic import JointPLDACV
+    from jointplda.estimators.pipeline import Pipeline
 
 HEADER = [
     "noise prior", "speaker prior", "rank of U", "share", "prior of U", "held-out minCllr", "raw Cllr", "time", "",
 ]  # fmt: skip
-PER_CHANNEL = {"channel_ranks": "channel_rank", "channel_shares": "channel_share", "channel_priors": "channel_prior"}
-"""Options that may be given once, or once for every --channel, and the settings they are."""
 
 
-def pipeline(steps: list[Any], **settings: Any) -> Any:
-    """Given preprocessing, or the usual one, before a model that chooses its settings."""
+def search_pipeline(steps: tuple[Step, ...], **settings: Any) -> Pipeline:
+    """The preprocessing steps, or the usual ones if there are none, before a model that chooses its settings."""
     from jointplda.estimators.automatic import JointPLDACV
     from jointplda.estimators.pipeline import automatic_pipeline, make_pipeline
 
-    return make_pipeline(*steps, JointPLDACV(**settings)) if steps else automatic_pipeline(**settings)
+    return make_pipeline(*step_objects(steps), JointPLDACV(**settings)) if steps else automatic_pipeline(**settings)
 
 
-@contextmanager
-def candidates(talk: Talk) -> Iterator[Callable[[Any, int], object]]:
-    """A callback for the search: how many were tried, and the best so far."""
-    best = [float("inf")]
-    if not talk.shows_progress:
-
-        def say(tried: Any, number: int) -> None:
-            talk.say(f"tried {number}: {named(tried)}, held-out minCllr {tried.criterion:.4f}", least=1)
-
-        yield say
-        return
-    import sys
-
-    from rich.console import Console
-
-    with Console(file=sys.stderr).status("choosing settings") as status:
-
-        def show(tried: Any, number: int) -> None:
-            best[0] = min(best[0], tried.criterion)
-            status.update(f"choosing settings: {number} tried, best held-out minCllr {best[0]:.4f} (Ctrl-C takes it)")
-
-        yield show
-
-
-def fit(pipe: Any, X: Any, speakers: Any, conditions: Any, talk: Talk) -> None:
-    """Fit the steps, then choose settings and fit the model, with progress."""
-    for _, step in pipe.steps[:-1]:
-        X = step.fit(X, speakers).transform(X)
-    with candidates(talk) as callback:
-        pipe[-1].set_params(callback=callback)
-        try:
-            pipe[-1].fit(X, speakers, channels=conditions)
-        finally:
-            pipe[-1].set_params(callback=None)
-
-
-def named(tried: Any) -> str:
-    """A candidate in a few words."""
-    one = tried.candidate
-    ranks = "".join(
-        f", U of rank {rank}" + (f" with prior {prior:g}" if prior else "")
-        for rank, prior in zip(one.channel_ranks, one.channel_priors, strict=True)
-    )
-    return f"noise prior {one.noise_prior:g}, speaker prior {one.speaker_prior:g}{ranks}"
-
-
-def tried_rows(model: Any) -> list[list[str]]:
-    """Rows of the table of what was tried, best first."""
+def candidate_rows(model: JointPLDACV) -> list[list[str]]:
+    """Rows of the table of candidates, best first."""
     rows = []
-    for one in sorted(model.tried_, key=lambda tried: tried.criterion):
-        candidate = one.candidate
+    for result in sorted(model.candidates_, key=lambda result: result.criterion):
+        candidate = result.candidate
         rows.append([
             f"{candidate.noise_prior:g}", f"{candidate.speaker_prior:g}",
             " + ".join(map(str, candidate.channel_ranks)) or "-",
             " + ".join(f"{share:.2f}" for share in candidate.channel_shares) or "-",
             " + ".join(f"{prior:g}" for prior in candidate.channel_priors) or "-",
-            f"{one.criterion:.4f} ± {one.error:.4f}", f"{sum(one.cllrs) / len(one.cllrs):.3f}",
-            f"{one.seconds:.1f} s", "chosen" if one.chosen else "",
+            f"{result.criterion:.4f} ± {result.error:.4f}", f"{sum(result.cllrs) / len(result.cllrs):.3f}",
+            f"{result.seconds:.1f} s", "chosen" if result.chosen else "",
         ])  # fmt: skip
     return rows
 
 
-def facts(model: Any) -> list[tuple[str, str]]:
-    """What was chosen, and how the scores of held-out speakers fared before and after calibration."""
-    chosen = next(one for one in model.tried_ if one.chosen)
-    told = [("settings", f"{named(chosen)}; chosen among {len(model.tried_)} tried on held-out training speakers")]
+def search_facts(model: JointPLDACV) -> list[tuple[str, str]]:
+    """The chosen settings, the tests of the conditions, and Cllr of held-out speakers before and after calibration."""
+    from jointplda.commands.progress_display import candidate_text
+
+    chosen = next(result for result in model.candidates_ if result.chosen)
+    count = len(model.candidates_)
+    facts = [("settings", f"{candidate_text(chosen.candidate)}; chosen among {count} on held-out training speakers")]
     for test in model.design_.tests:
         if test is not None:
-            told.append((
+            facts.append((
                 f"test of {test.condition}",
                 f"F {test.ratio:.3g}, p {test.p_value:.2g} ({test.speakers} speakers, {test.channels} channels)",
             ))  # fmt: skip
-    found = model.checked_
-    raw = f"{found.raw_cllr:.3f} bits raw"
-    if found.raw_cllr > 1:
+    held_out = model.checked_
+    raw = f"{held_out.raw_cllr:.3f} bits raw"
+    if held_out.raw_cllr > 1:
         raw += " (overconfident: worse than no score at all)"
-    elif found.overconfident:
+    elif held_out.overconfident:
         raw += " (overconfident)"
-    text = f"{raw}, {found.calibrated_cllr:.3f} calibrated, {found.min_cllr:.3f} at best"
-    if not found.cross_channel_targets:
-        text += "; without real targets across channels, so expect worse"
-    told.append(("held-out Cllr", text))
-    if model.calibration_ is not None:
-        told.append((
-            "calibration", f"llr = {model.calibration_.scale:.4g} s {model.calibration_.offset:+.4g}, kept in the model"
-        ))  # fmt: skip
-    return told
+    text = f"{raw}, {held_out.calibrated_cllr:.3f} calibrated, {held_out.min_cllr:.3f} at best"
+    if not held_out.cross_channel_targets:
+        text += "; no speaker was recorded in two channels, so expect worse across channels"
+    facts.append(("held-out Cllr", text))
+    calibration = model.best_estimator_.calibration_
+    if calibration is not None:
+        facts.append(("calibration", f"llr = {calibration.scale:.4g} s {calibration.offset:+.4g}, stored in the model"))
+    return facts
 
 
-def as_dict(model: Any) -> dict[str, Any]:
-    """The same for ``--json``."""
-    from dataclasses import asdict
-
+def search_result(model: JointPLDACV) -> dict[str, Any]:
+    """The search for JSON."""
+    calibration = model.best_estimator_.calibration_
     return {
-        "chosen": model.settings_,
-        "tried": [
-            {**asdict(one.candidate), "criterion": one.criterion, "error": one.error, "min_cllrs": list(one.min_cllrs),
-             "cllrs": list(one.cllrs), "seconds": one.seconds, "chosen": one.chosen}
-            for one in model.tried_
+        "chosen": model.best_params_,
+        "candidates": [
+            {**asdict(result.candidate), "criterion": result.criterion, "error": result.error,
+             "min_cllrs": list(result.min_cllrs), "cllrs": list(result.cllrs), "seconds": result.seconds,
+             "chosen": result.chosen}
+            for result in model.candidates_
         ],
         "design": asdict(model.design_),
         "held_out": asdict(model.checked_),
-        "calibration": None if model.calibration_ is None else asdict(model.calibration_),
+        "calibration": None if calibration is None else asdict(calibration),
     }  # fmt: skip
-
-
-def check_unmixed(ctx: click.Context, automatic: bool | None) -> bool:
-    """Whether settings are chosen automatically: unless --no-auto, or some that are always chosen are given."""
-    source = click.core.ParameterSource.DEFAULT
-    own = [
-        name for name in ("speaker_rank", "noise_prior", "speaker_prior", "n_init", "channel_ranks", "channel_shares")
-        if ctx.get_parameter_source(name) != source
-    ]  # fmt: skip
-    if automatic and own:
-        raise click.UsageError(f"{', '.join(map(spelled, own))}: chosen by --auto; leave out, or leave out --auto.")
-    return not own if automatic is None else automatic
-
-
-def spelled(option: str) -> str:
-    """An option as it is typed."""
-    return "--" + PER_CHANNEL.get(option, option).replace("_", "-")

@@ -1,4 +1,4 @@
-"""What a comparison says, in a sentence or two, from its own figures."""
+"""The main result of a comparison in a sentence or two."""
 
 from __future__ import annotations
 
@@ -8,30 +8,29 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from jointplda.evaluation.evaluate import Evaluation
 
-HARD = "cross / same"
 
-
-def summary_of(results: Mapping[str, Evaluation], channel: str) -> str:
-    """PLDA against Joint PLDA (automatic, if there) where both are there, else the best system by pooled EER."""
+def summary_of(results: Mapping[str, Evaluation], condition: str) -> str:
+    """PLDA against Joint PLDA (automatic, if there), or the best system by pooled EER where one of them is missing."""
     from jointplda.commands.console import number, percent
-    from jointplda.evaluation.systems import AUTOMATIC, JOINT
+    from jointplda.evaluation.systems import AUTOMATIC, JOINT, PLAIN
+    from jointplda.metrics.cells import CROSS_SAME
 
-    found, name = (AUTOMATIC, "automatic Joint PLDA") if AUTOMATIC in results else (JOINT, JOINT)
-    plain, joint = results.get("PLDA"), results.get(found)
-    if plain is None or joint is None or plain.pooled.measures is None or joint.pooled.measures is None:
-        rated = {name: each.pooled.measures.eer for name, each in results.items() if each.pooled.measures is not None}
-        best = min(rated, key=rated.__getitem__)
-        return f"Lowest pooled equal error rate: {best}, {percent(rated[best])}."
+    key, name = (AUTOMATIC, "automatic Joint PLDA") if AUTOMATIC in results else (JOINT, JOINT)
+    pooled = {name: result.pooled.measures for name, result in results.items()}
+    plain, joint = pooled.get(PLAIN), pooled.get(key)
+    if plain is None or joint is None:
+        rates = {name: measures.eer for name, measures in pooled.items() if measures is not None}
+        best = min(rates, key=rates.__getitem__)
+        return f"Lowest pooled equal error rate: {best}, {percent(rates[best])}."
     text = (
-        f"Equal error rate over all trials: {percent(joint.pooled.measures.eer)} with {name}, "
-        f"{percent(plain.pooled.measures.eer)} with PLDA; Cllr {number(joint.pooled.measures.cllr)} against "
-        f"{number(plain.pooled.measures.cllr)}."
+        f"Equal error rate over all trials: {percent(joint.eer)} with {name}, {percent(plain.eer)} with {PLAIN}; "
+        f"Cllr {number(joint.cllr)} against {number(plain.cllr)}."
     )
-    parts = plain.parts.get(HARD), joint.parts.get(HARD)
-    if all(part is not None and part.measures is not None for part in parts):
-        low, high = (part.measures.eer for part in parts if part is not None and part.measures is not None)
+    cells = {key: results[key].parts.get(CROSS_SAME) for key in (PLAIN, key)}
+    hard = {key: cell.measures.eer for key, cell in cells.items() if cell is not None and cell.measures is not None}
+    if len(hard) == 2:
         text += (
-            f" Where trials of one speaker cross the {channel} and trials of two speakers share it, PLDA errs in "
-            f"{percent(low)} and {name} in {percent(high)}."
+            f" Where targets differ in {condition} and non-targets share it, the equal error rate is "
+            f"{percent(hard[key])} with {name} and {percent(hard[PLAIN])} with {PLAIN}."
         )
     return text

@@ -1,0 +1,77 @@
+"""What training would do, from the labels and the dimension alone: nothing is fitted."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jointplda.estimators.pipeline import Pipeline
+    from jointplda.evaluation.labelled_samples import LabelledSamples
+
+SECONDS_PER_ITERATION = 2e-3  # of any iteration, however little work it does
+
+
+def planned_dimension(pipe: Pipeline, samples: LabelledSamples) -> int:
+    """Dimension of the embeddings after the preprocessing of a pipeline that is not fitted yet."""
+    from jointplda._validation import check_number
+    from jointplda.preprocessing import LDA, PCA, Reduce
+
+    count, dimension = samples.X.shape
+    speakers = len(set(samples.speakers.tolist()))
+    for _, step in pipe.steps[:-1]:
+        if isinstance(step, PCA | LDA) and step.n_components is not None:
+            most = min(dimension, count if isinstance(step, PCA) else speakers - 1)
+            dimension = int(check_number("n_components", step.n_components, 1, most, whole=True))
+        elif isinstance(step, Reduce) and speakers >= step.least_speakers and min(count, dimension) > step.n_components:
+            dimension = int(step.n_components)
+    return dimension
+
+
+def print_plan(pipe: Pipeline, samples: LabelledSamples, dimension: int, *, searches: bool, as_json: bool) -> None:
+    """Print factors, memory and time of a fit, which labels and dimension decide."""
+    import numpy as np
+
+    from jointplda.commands.console import bytes_text, print_facts, print_json, seconds_text
+
+    model, count = pipe[-1], len(samples.X)
+    X = np.broadcast_to(np.zeros(dimension), (count, dimension))
+    channels = {"channels": samples.channels} if samples.channels.names else {}
+    plan = model.plan(X, samples.speakers, **channels)
+    seconds = plan.work / measured_flops() + SECONDS_PER_ITERATION
+    if as_json:
+        print_json(
+            {
+                "samples": count, "dimensions": dimension, "factors": plan.names, "levels": plan.levels,
+                "ranks": plan.ranks, "eliminated": plan.names[plan.eliminated], "components": plan.components,
+                "largest": plan.largest, "memory_bytes": plan.memory, "seconds_per_iteration": seconds,
+                "max_iterations": model.max_iter,
+            }
+        )  # fmt: skip
+        return
+    facts: list[tuple[str, str]] = [("samples", f"{count:,}, {dimension} dimensions after preprocessing")]
+    for name, levels, rank in zip(plan.names, plan.levels, plan.ranks, strict=True):
+        facts.append((f"factor {name}", f"{f'{levels:,} levels' if levels else 'one level per sample'}, rank {rank}"))
+    coupled = f"{plan.components:,}, the largest with {plan.largest:,} unknowns" if plan.components else "none"
+    facts += [
+        ("eliminated factor", plan.names[plan.eliminated]),
+        ("coupled systems", coupled),
+        ("memory", f"{bytes_text(8 * count * dimension)} for the samples, about {bytes_text(plan.memory)} for EM"),
+        ("time", f"about {seconds_text(seconds)} an iteration, {model.max_iter} iterations at most "
+         f"({seconds_text(seconds * model.max_iter)})"),
+    ]  # fmt: skip
+    if searches:
+        facts.append(("settings", "chosen by 20 to 60 such fits, each to a part of the speakers"))
+    print_facts("What training would do (nothing was written)", facts)
+
+
+def measured_flops() -> float:
+    """Floating-point operations per second of a matrix product on this machine, measured in some milliseconds."""
+    import numpy as np
+
+    A = np.ones((512, 512))
+    A @ A
+    start = time.perf_counter()
+    for _ in range(4):
+        A @ A
+    return float(4 * 2 * 512.0**3 / max(time.perf_counter() - start, 1e-9))
