@@ -66,7 +66,7 @@ def on_one_thread():
 def same_shrinkage(pipe, data):
     """PLDA on the samples that the automatic model got, with the priors that it chose."""
     reduced = pipe[:-1]
-    chosen = {name: pipe[-1].settings_[name] for name in ("noise_prior", "speaker_prior")}
+    chosen = {name: pipe[-1].best_params_[name] for name in ("noise_prior", "speaker_prior")}
     model = PLDA(max_iter=pipe[-1].max_iter, tol=pipe[-1].tol, **chosen)
     model.fit(reduced.transform(data.train.X), data.train.speakers)
     Z = reduced.transform(data.test.X)

@@ -23,7 +23,7 @@ from jointplda.evaluation.systems import run_systems
 def tried(model: JointPLDACV) -> list[dict[str, object]]:
     """Every candidate with its result on held-out training speakers, the best first."""
     rows: list[dict[str, object]] = []
-    for one in sorted(model.tried_, key=lambda one: one.criterion):
+    for one in sorted(model.candidates_, key=lambda one: one.criterion):
         rows.append(
             {
                 "": "*" if one.chosen else "",

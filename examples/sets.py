@@ -82,7 +82,7 @@ def figures(scores: AnyArray, given: Experiment, *, is_llr: bool = True) -> dict
 def same_shrinkage(pipe: Pipeline, given: Experiment) -> dict[str, AnyArray]:
     """Scores of PLDA and of Joint PLDA with the dimensions and the priors that an automatic pipeline chose."""
     before, chosen, train, test = pipe[:-1], pipe[-1], given.train, given.test
-    settings = {name: chosen.settings_[name] for name in ("noise_prior", "speaker_prior")}
+    settings = {name: chosen.best_params_[name] for name in ("noise_prior", "speaker_prior")}
     settings |= {"max_iter": chosen.max_iter, "tol": chosen.tol}
     X, Z = before.transform(train.X), before.transform(test.X)
     with warnings.catch_warnings():
@@ -135,7 +135,7 @@ def print_design(design: Design) -> None:
 
 def print_chosen(model: JointPLDACV) -> None:
     """The settings that were chosen, and the calibration."""
-    settings = [f"{name} {np.round(value, 2).tolist()}" for name, value in model.settings_.items()]
+    settings = [f"{name} {np.round(value, 2).tolist()}" for name, value in model.best_params_.items()]
     print_text(f"Chosen: {', '.join(settings)}.")
     if model.calibration_ is not None:
         print(f"Calibration: llr = {model.calibration_.scale:.3g} score {model.calibration_.offset:+.3g}")

@@ -66,7 +66,7 @@ def run(data: Experiment, *, warn: bool) -> tuple[dict[str, dict[str, float]], D
         plain = automatic_pipeline().fit(X, speakers)
     with sets.readable_warnings(show=warn):
         joint = automatic_pipeline().fit(X, speakers, channels=channels)
-    chosen = joint[-1].settings_
+    chosen = joint[-1].best_params_
     untested = JointPLDA(
         noise_prior=chosen["noise_prior"], speaker_prior=chosen["speaker_prior"], channel_prior=1.0,
         max_iter=joint[-1].max_iter, tol=joint[-1].tol,

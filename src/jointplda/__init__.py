@@ -1,7 +1,7 @@
 """Joint PLDA: is it the same identity, when a known nuisance also shapes the embeddings?
 
-    from jointplda import JointPLDA
-    model = JointPLDA(speaker_rank=100, channel_rank=20).fit(X, speakers, channels=languages)
+    from jointplda import automatic_pipeline
+    model = automatic_pipeline().fit(X, speakers, channels=languages)
 
 All scores and likelihoods are in natural logarithms. Names are imported when first used, so that
 ``import jointplda`` is quick.
@@ -20,16 +20,20 @@ if TYPE_CHECKING:
     from jointplda.model.em import Iteration
     from jointplda.model.posterior import LatentPosterior, Posterior
     from jointplda.model.statistics import Statistics
+    from jointplda.progress import Progress
     from jointplda.scoring.enrollment import Enrollment
+    from jointplda.scoring.fitted import FittedModel
     from jointplda.scoring.pairs import PreparedSide
     from jointplda.selection.candidates import CandidateResult
 
 __version__ = version("jointplda")
 
 _HOME = {
+    "CandidateResult": "selection.candidates",
     "DataWarning": "errors",
     "Enrollment": "scoring.enrollment",
     "FileError": "errors",
+    "FittedModel": "scoring.fitted",
     "InputError": "errors",
     "InputTypeError": "errors",
     "Iteration": "model.em",
@@ -41,9 +45,9 @@ _HOME = {
     "Pipeline": "estimators.pipeline",
     "Posterior": "model.posterior",
     "PreparedSide": "scoring.pairs",
+    "Progress": "progress",
     "Statistics": "model.statistics",
     "TooLargeError": "errors",
-    "CandidateResult": "selection.candidates",
     "automatic_pipeline": "estimators.pipeline",
     "make_pipeline": "estimators.pipeline",
 }
@@ -54,6 +58,7 @@ __all__ = [
     "DataWarning",
     "Enrollment",
     "FileError",
+    "FittedModel",
     "InputError",
     "InputTypeError",
     "Iteration",
@@ -64,6 +69,7 @@ __all__ = [
     "Pipeline",
     "Posterior",
     "PreparedSide",
+    "Progress",
     "Statistics",
     "TooLargeError",
     "automatic_pipeline",

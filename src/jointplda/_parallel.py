@@ -1,26 +1,24 @@
-"""Score matrices in blocks: several threads, cache-sized pieces, and straight to disk where they are large."""
+"""Work in pieces on several threads, and matrices filled block by block, straight to disk where they are large."""
 
 import os
-import tempfile
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from jointplda._atomic import usual_mode, writable_target
+from jointplda._atomic import replacing
 from jointplda._typing import AnyArray
 from jointplda._validation import check_number
+from jointplda.progress import Progress, ProgressCallback
 
 ROWS, COLUMNS = 256, 2048
 
 Fill = Callable[[slice, slice, AnyArray], None]
-Progress = Callable[[int, int], object]
 
 
 @cache
@@ -40,7 +38,7 @@ def fill_matrix(
     dtype: Any,
     out: str | PathLike[str] | None = None,
     threads: int | None = None,
-    callback: Progress | None = None,
+    callback: ProgressCallback | None = None,
 ) -> AnyArray:
     """Fill a matrix block by block; ``fill(rows, columns, block)`` writes one block.
 
@@ -52,29 +50,21 @@ def fill_matrix(
     threads : int, optional
         Default: one per core. BLAS itself is held to one thread meanwhile.
     callback : callable, optional
-        Called with the rows done and the rows in all, now and then.
+        Called with a ``Progress`` of the stage "scores", counted in rows, now and then.
     """
     threads = _checked(threads)
     if out is None:
         matrix = np.empty(shape, dtype=dtype)
         _fill_rows(fill, matrix, 0, shape[0], threads, callback)
         return matrix
-    target = writable_target(out)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            header = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": False, "shape": shape}
-            np.lib.format.write_array_header_1_0(file, header)
-            for start in range(0, shape[0], ROWS * threads):
-                piece = np.empty((min(ROWS * threads, shape[0] - start), shape[1]), dtype=dtype)
-                _fill_rows(fill, piece, start, shape[0], threads, callback)
-                piece.tofile(file)
-        os.chmod(name, usual_mode())
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    result: AnyArray = np.load(target, mmap_mode="r")
+    with replacing(out) as name, open(name, "wb") as file:
+        header = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(file, header)
+        for start in range(0, shape[0], ROWS * threads):
+            piece = np.empty((min(ROWS * threads, shape[0] - start), shape[1]), dtype=dtype)
+            _fill_rows(fill, piece, start, shape[0], threads, callback)
+            piece.tofile(file)
+    result: AnyArray = np.load(out, mmap_mode="r")
     return result
 
 
@@ -82,7 +72,9 @@ def _checked(threads: int | None) -> int:
     return os.cpu_count() or 1 if threads is None else int(check_number("threads", threads, 1, whole=True))
 
 
-def _fill_rows(fill: Fill, matrix: AnyArray, offset: int, total: int, threads: int, callback: Progress | None) -> None:
+def _fill_rows(
+    fill: Fill, matrix: AnyArray, offset: int, total: int, threads: int, callback: ProgressCallback | None
+) -> None:
     """Fill rows ``offset``... of the whole matrix into ``matrix``."""
     done, lock = [offset], threading.Lock()
 
@@ -93,17 +85,24 @@ def _fill_rows(fill: Fill, matrix: AnyArray, offset: int, total: int, threads: i
         if callback is not None:
             with lock:
                 done[0] += rows.stop - rows.start
-                callback(done[0], total)
+                callback(Progress("scores", done[0], total))
 
     in_pieces(work, len(matrix), ROWS, threads)
 
 
 def in_pieces(work: Callable[[slice], None], n: int, size: int, threads: int | None = None) -> None:
-    """Call ``work`` on consecutive slices of range(n), on several threads; an interrupt drops what has not begun."""
+    """Call ``work`` on consecutive slices of range(n), on several threads; an interrupt drops what has not begun.
+
+    BLAS runs on one thread meanwhile, unless there is one piece only, for which setting that up would take longer.
+    """
     threads = _checked(threads)
+    if n <= size:
+        if n:
+            work(slice(0, n))
+        return
     pieces = [slice(start, min(start + size, n)) for start in range(0, n, size)]
     with one_thread():
-        if threads == 1 or len(pieces) == 1:
+        if threads == 1:
             for piece in pieces:
                 work(piece)
             return

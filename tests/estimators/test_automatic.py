@@ -17,6 +17,7 @@ from worlds.designs import relative
 
 
 def covariances(model):
+    model = getattr(model, "best_estimator_", model)
     return model.V_ @ model.V_.T, model.U_ @ model.U_.T, np.linalg.inv(model.D_)
 
 
@@ -24,23 +25,23 @@ def test_the_same_every_time(crossed):
     data, model = crossed
     again, other = quietly(clone(model), *data), quietly(JointPLDACV(random_state=5), *data)
     assert_array_equal(again.score_matrix(data[0], data[0]), model.score_matrix(data[0], data[0]))
-    assert [one.candidate for one in again.tried_] == [one.candidate for one in model.tried_]
-    assert [one.min_cllrs for one in again.tried_] == [one.min_cllrs for one in model.tried_]
+    assert [one.candidate for one in again.candidates_] == [one.candidate for one in model.candidates_]
+    assert [one.min_cllrs for one in again.candidates_] == [one.min_cllrs for one in model.candidates_]
     assert again.calibration_ == model.calibration_
-    assert other.tried_[0].min_cllrs != model.tried_[0].min_cllrs
+    assert other.candidates_[0].min_cllrs != model.candidates_[0].min_cllrs
 
 
 @pytest.mark.filterwarnings("ignore:EM did not converge")
 def test_the_settings_chosen_make_the_model(fitted):
     (X, s, c), model = fitted
-    plain = JointPLDA(**FIXED, **model.settings_).fit(X, s, channels=c)
+    plain = JointPLDA(**FIXED, **model.best_params_).fit(X, s, channels=c)
     for found, expected in zip(covariances(model), covariances(plain)):
         assert relative(found, expected) < 1e-9
-    assert_allclose(model.mean_, plain.mean_, rtol=1e-9, atol=1e-10)
-    chosen = [one for one in model.tried_ if one.chosen]
+    assert_allclose(model.best_estimator_.mean_, plain.mean_, rtol=1e-9, atol=1e-10)
+    chosen = [one for one in model.candidates_ if one.chosen]
     assert len(chosen) == 1
-    assert chosen[0].candidate.settings() == model.settings_
-    assert len({one.candidate for one in model.tried_}) == len(model.tried_)
+    assert chosen[0].candidate.settings() == model.best_params_
+    assert len({one.candidate for one in model.candidates_}) == len(model.candidates_)
     assert_allclose(model.score_matrix(X, X, calibrated=False), plain.score_matrix(X, X), rtol=1e-8, atol=1e-8)
     assert model.training_ == plain.training_
 
@@ -48,11 +49,11 @@ def test_the_settings_chosen_make_the_model(fitted):
 def test_crossed_speakers_and_strong_channels_are_told_apart(crossed, confounded):
     _, model = crossed
     assert model.design_.tests == (None,)
-    assert model.settings_["channel_share"] == [1.0]
+    assert model.best_params_["channel_share"] == [1.0]
     assert model.checked_.cross_channel_targets
     _, model = confounded
     assert model.design_.crossed == (0,)
-    assert model.settings_["channel_share"] == [model.design_.tests[0].share]
+    assert model.best_params_["channel_share"] == [model.design_.tests[0].share]
     assert 0.5 < model.design_.tests[0].share < 1.0
     assert not model.checked_.cross_channel_targets
 
@@ -109,9 +110,9 @@ def test_channels_without_effect_are_left_out(tmp_path):
     X, c = rng.normal(size=(120, 4)) + 1.5 * rng.normal(size=(20, 4))[s], s % 4
     with pytest.warns(DataWarning, match=r"no more than chance allows \(p = .*'channel' is left out, as in PLDA"):
         model = JointPLDACV().fit(X, s, channels=c)
-    assert model.channel_ranks_ == (0,)
-    assert model.settings_["channel_share"] == [0.0]
-    priors = {name: model.settings_[name] for name in ("noise_prior", "speaker_prior")}
+    assert model.best_estimator_.channel_ranks_ == (0,)
+    assert model.best_params_["channel_share"] == [0.0]
+    priors = {name: model.best_params_[name] for name in ("noise_prior", "speaker_prior")}
     plain = quietly(PLDA(**FIXED, **priors), X, s)
     assert_allclose(model.score_matrix(X, X, calibrated=False), plain.score_matrix(X, X), rtol=1e-9, atol=1e-9)
     known = model.score_matrix(X, X, enroll_channels=c, test_channels=c)
@@ -124,7 +125,7 @@ def test_a_single_channel_is_left_out_and_stored(tmp_path):
     X, s, _ = named_world(4)
     with pytest.warns(DataWarning, match="'channel' has no two channels to tell apart"):
         model = JointPLDACV().fit(X, s, channels=["en"] * len(X))
-    assert model.channel_ranks_ == (0,)
+    assert model.best_estimator_.channel_ranks_ == (0,)
     assert model.checked_ == JointPLDACV().fit(X, s).checked_
     model.save(tmp_path / "model")
     loaded = JointPLDACV.load(tmp_path / "model")
@@ -136,7 +137,7 @@ def test_a_channel_for_every_speaker_is_left_out_and_stored(tmp_path):
     X, s, _ = named_world(4)
     with pytest.warns(DataWarning, match="cannot be told apart. 'channel' is left out"):
         model = JointPLDACV().fit(X, s, channels=s)
-    assert model.channel_ranks_ == (0,)
+    assert model.best_estimator_.channel_ranks_ == (0,)
     model.save(tmp_path / "model")
     assert np.isnan(JointPLDACV.load(tmp_path / "model").design_.tests[0].ratio)
 
@@ -146,9 +147,9 @@ def test_without_channels_it_is_splda():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = JointPLDACV().fit(X, s)
-    assert model.channel_ranks_ == ()
-    assert set(model.settings_) == {"noise_prior", "speaker_prior"}
-    plain = quietly(PLDA(**FIXED, **model.settings_), X, s)
+    assert model.best_estimator_.channel_ranks_ == ()
+    assert set(model.best_params_) == {"noise_prior", "speaker_prior"}
+    plain = quietly(PLDA(**FIXED, **model.best_params_), X, s)
     assert_allclose(model.score_matrix(X, X, calibrated=False), plain.score_matrix(X, X), rtol=1e-9, atol=1e-9)
 
 
@@ -161,13 +162,13 @@ def test_overconfidence_is_said_if_calibration_is_declined():
     assert raw.calibration_ is None
     assert raw.checked_ == model.checked_
     assert_array_equal(raw.score_matrix(X, X), model.score_matrix(X, X, calibrated=False))
-    assert_array_equal(raw.chosen().score_matrix(X, X), raw.score_matrix(X, X))
+    assert_array_equal(raw.best_estimator_.score_matrix(X, X), raw.score_matrix(X, X))
 
 
 def test_threads_do_not_change_what_is_found():
     X, s, c = named_world()
     one, two = (quietly(JointPLDACV(threads=threads), X, s, c) for threads in (1, 2))
-    for first, second in zip(one.tried_, two.tried_, strict=True):
+    for first, second in zip(one.candidates_, two.candidates_, strict=True):
         assert first.candidate == second.candidate
         assert first.min_cllrs == second.min_cllrs
         assert first.cllrs == second.cllrs
@@ -181,10 +182,10 @@ def test_a_prior_for_u_that_is_given_is_not_chosen():
     for prior in (0.0, 0.5, [0.0]):
         model = quietly(JointPLDACV(channel_prior=prior), X, s, c)
         strength = float(np.ravel(prior)[0])
-        tried = [one.candidate for one in model.tried_]
+        tried = [one.candidate for one in model.candidates_]
         assert {one.channel_priors for one in tried if one.channel_ranks != (0,)} == {(strength,)}
         assert len({one.channel_ranks for one in tried}) > 1
-        assert strength or model.U_.shape[1] == model.settings_["channel_rank"][0]
+        assert strength or model.best_estimator_.U_.shape[1] == model.best_params_["channel_rank"][0]
 
 
 def two_conditions(seed=5):
@@ -204,7 +205,7 @@ def test_the_order_of_conditions_does_not_matter():
     def criteria(model, turn):
         return {
             (one.candidate.noise_prior, one.candidate.speaker_prior, one.candidate.channel_ranks[::turn]): one.criterion
-            for one in model.tried_
+            for one in model.candidates_
             if set(one.candidate.channel_priors) <= {0.0, 1.0}
         }
 

@@ -7,9 +7,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
 
-from jointplda import PLDA, DataWarning, JointPLDA, JointPLDACV, Pipeline, Statistics, automatic_pipeline, make_pipeline
-from jointplda.errors import FileError, InputError
-from jointplda.estimators.model_file import StoredModel
+from jointplda import PLDA, DataWarning, JointPLDA, JointPLDACV, Pipeline, automatic_pipeline, make_pipeline
+from jointplda.errors import InputError
+from jointplda.estimators.model_file import description, write_model
 from jointplda.preprocessing import PCA, Reduce
 from jointplda.selection.search import Search
 from worlds.automatic import RECORDS, named_world, quietly, training_and_new_speakers
@@ -64,7 +64,7 @@ def test_files_keep_scores_and_what_was_tried(fitted, tmp_path):
 
 def test_the_chosen_model_is_a_plain_one_with_the_same_scores(fitted, tmp_path):
     (X, s, c), model = fitted
-    plain = model.chosen()
+    plain = model.best_estimator_
     assert type(plain) is JointPLDA
     assert_array_equal(plain.score_matrix(X, X), model.score_matrix(X, X))
     assert plain.score(X, s, channels=c) == model.score(X, s, channels=c)
@@ -74,14 +74,16 @@ def test_the_chosen_model_is_a_plain_one_with_the_same_scores(fitted, tmp_path):
     assert loaded.calibration_ == model.calibration_
     assert quietly(loaded, X, s, c).calibration_ is None
     model.save(tmp_path / "model")
-    assert_array_equal(JointPLDACV.load(tmp_path / "model").chosen().score_matrix(X, X), model.score_matrix(X, X))
+    assert_array_equal(
+        JointPLDACV.load(tmp_path / "model").best_estimator_.score_matrix(X, X), model.score_matrix(X, X)
+    )
 
 
 def test_a_file_without_what_was_tried_is_refused(crossed, tmp_path):
     _, model = crossed
-    stored = StoredModel("JointPLDACV", model.get_params(), {"tried_": []}, "")
-    with pytest.raises(FileError, match="lacks some of what was tried"):
-        JointPLDACV._from_stored(stored, tmp_path / "x")
+    write_model(tmp_path / "model", description(model, model.best_estimator_.fitted_))
+    with pytest.raises(InputError, match="lacks what was tried"):
+        JointPLDACV.load(tmp_path / "model")
 
 
 def test_two_conditions_and_missing_labels(tmp_path):
@@ -89,12 +91,15 @@ def test_two_conditions_and_missing_labels(tmp_path):
     rooms = np.where(np.arange(len(X)) % 5 == 0, None, np.arange(len(X)) % 3)
     model = quietly(JointPLDACV(max_iter=5), X, s, np.column_stack([c.astype(object), rooms]))
     assert (
-        len(model.settings_["channel_rank"]) == len(model.settings_["channel_share"]) == len(model.design_.tests) == 2
+        len(model.best_params_["channel_rank"])
+        == len(model.best_params_["channel_share"])
+        == len(model.design_.tests)
+        == 2
     )
     model.save(tmp_path / "model")
     loaded = JointPLDACV.load(tmp_path / "model")
     assert_array_equal(loaded.score_matrix(X, X), model.score_matrix(X, X))
-    assert loaded.tried_ == model.tried_
+    assert loaded.candidates_ == model.candidates_
 
 
 def with_nan(X):
@@ -113,9 +118,9 @@ def with_nan(X):
         ({}, lambda X, s, c: (X, s, c[:-1]), "expected 192 labels"),
         ({}, lambda X, s, c: (X, None, c), "requires y to be passed"),
         ({}, lambda X, s, c: (X[0], s, c), "X: "),
-        ({"folds": 1}, None, "folds: expected a whole number at least 2"),
-        ({"folds": 2.5}, None, "folds: expected a whole number at least 2"),
-        ({"callback": 3}, None, "callback must be a function of two arguments"),
+        ({"cv": 1}, None, "cv: expected a whole number at least 2"),
+        ({"cv": 2.5}, None, "cv: expected a whole number at least 2"),
+        ({"callback": 3}, None, "callback: expected a function of one argument"),
         ({"max_iter": 0}, None, "max_iter: expected"),
         ({"tol": -1.0}, None, "tol: expected"),
         ({"noise": "round"}, None, "noise: expected"),
@@ -129,18 +134,14 @@ def test_bad_input_is_one_error_and_changes_nothing(crossed, settings, change, m
     X, s, c = data if change is None else change(*data)
     with pytest.raises(InputError, match=message):
         model.fit(X, s, channels=c)
-    for name in ("V_", "D_", "n_features_in_", *RECORDS):
+    for name in ("best_estimator_", "selection_", "n_features_in_"):
         assert getattr(model, name) is getattr(fitted, name)
 
 
 def test_what_an_automatic_model_cannot_do(crossed):
-    (X, s, c), model = crossed
-    before = model.V_
-    with pytest.raises(InputError, match="statistics are not enough"):
-        model.fit_statistics(Statistics.from_samples(X, s, c))
-    with pytest.raises(InputError, match=r"use JointPLDA.from_parameters"):
-        JointPLDACV.from_parameters(model.mean_, model.V_, model.U_, model.D_)
-    assert model.V_ is before
+    (X, _, _), model = crossed
+    for name in ("fit_statistics", "from_parameters", "V_", "parameters_"):
+        assert not hasattr(model, name)
     with pytest.raises(NotFittedError):
         JointPLDACV().score_matrix(X, X)
 
@@ -149,17 +150,18 @@ def test_an_interrupt_keeps_what_was_tried():
     X, s, c = named_world()
     seen = []
 
-    def stop(tried, number):
-        seen.append((tried, number))
-        if number == 3:
+    def stop(progress):
+        seen.append((progress.detail, progress.done))
+        assert (progress.stage, progress.total) == ("settings", None)
+        if progress.done == 3:
             raise KeyboardInterrupt
 
     with pytest.warns(DataWarning, match=r"interrupted; chosen among the 3 candidate\(s\) tried so far"):
         model = JointPLDACV(callback=stop).fit(X, s, channels=c)
     assert [number for _, number in seen] == [1, 2, 3]
     best = min((tried for tried, _ in seen), key=lambda one: one.criterion)
-    assert model.settings_ == best.candidate.settings()
-    assert len(model.tried_) == 3
+    assert model.best_params_ == best.candidate.settings()
+    assert len(model.candidates_) == 3
     assert model.calibration_.scale > 0
     assert np.isfinite(model.score_matrix(X[:3], X[:3])).all()
 
@@ -167,7 +169,7 @@ def test_an_interrupt_keeps_what_was_tried():
 @pytest.mark.parametrize("method", ["_scores", "calibration_trials"])
 def test_an_interrupt_before_or_after_the_search_leaves_the_model_as_it_was(crossed, monkeypatch, method):
     data, model = crossed
-    before = model.V_
+    before = model.best_estimator_
 
     def interrupted(*given):
         raise KeyboardInterrupt
@@ -175,14 +177,14 @@ def test_an_interrupt_before_or_after_the_search_leaves_the_model_as_it_was(cros
     monkeypatch.setattr(Search, method, interrupted)
     with pytest.raises(KeyboardInterrupt):
         model.fit(*data[:2], channels=data[2])
-    assert model.V_ is before
+    assert model.best_estimator_ is before
 
 
 def test_the_automatic_pipeline_chooses_and_is_stored(tmp_path):
     (X, s, c), (new, *_) = training_and_new_speakers(2, 1.0, True, n_speakers=24)
-    pipe = quietly(automatic_pipeline(max_iter=5, folds=3), X, s, c)
+    pipe = quietly(automatic_pipeline(max_iter=5, cv=3), X, s, c)
     assert [name for name, _ in pipe.steps] == ["center", "lengthnorm", "reduce", "jointpldacv"]
-    assert len(pipe[-1].tried_[0].min_cllrs) == 3
+    assert len(pipe[-1].candidates_[0].min_cllrs) == 3
     raw = pipe.score_matrix(new, new, calibrated=False)
     assert_allclose(pipe.score_matrix(new, new), pipe[-1].calibration_.scale * raw + pipe[-1].calibration_.offset)
     pipe.save(tmp_path / "pipe")

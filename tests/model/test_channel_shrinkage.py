@@ -110,10 +110,10 @@ def test_channels_of_training_are_remembered_with_the_shrunk_u(data):
     model = JointPLDA(3, 2, tol=1e-3, channel_prior=0.5).fit(X, s, channels=c)
     dense = DenseModel(model.mean_, (model.V_, model.U_), np.linalg.inv(model.D_), [list(s), list(c)])
     z, covariance = dense.posterior(X)
-    order = [dense.names[1].index(("shared", label)) for label in model.seen_.channels[0]]
+    order = [dense.names[1].index(("shared", label)) for label in model.fitted_.training.channels[0]]
     at = np.concatenate([np.arange(dense.spans[1][i].start, dense.spans[1][i].stop) for i in order])
-    assert relative(model.seen_.channel_means, z[at]) < 1e-9
-    assert relative(model.seen_.channel_covariance, covariance[np.ix_(at, at)]) < 1e-9
+    assert relative(model.fitted_.training.channel_means, z[at]) < 1e-9
+    assert relative(model.fitted_.training.channel_covariance, covariance[np.ix_(at, at)]) < 1e-9
 
 
 @pytest.mark.filterwarnings("ignore:EM did not converge")
@@ -150,8 +150,8 @@ def test_channels_too_many_to_remember_are_said(monkeypatch, data):
     monkeypatch.setattr("jointplda.model.training_posterior.CHANNEL_UNKNOWNS", 29)
     with pytest.warns(DataWarning, match="5 training channels with U of 6 columns.*predict.*channel_prior=0"):
         model = JointPLDA(3, 2, tol=1e-3, channel_prior=1.0).fit(X, s, channels=c)
-    assert model.seen_ is None
-    assert JointPLDA(3, 2, tol=1e-3).fit(X, s, channels=c).seen_ is not None
+    assert model.fitted_.training is None
+    assert JointPLDA(3, 2, tol=1e-3).fit(X, s, channels=c).fitted_.training is not None
 
 
 def test_nothing_is_said_of_channels_that_would_be_too_many_anyway(monkeypatch, data):
@@ -160,7 +160,7 @@ def test_nothing_is_said_of_channels_that_would_be_too_many_anyway(monkeypatch, 
         with monkeypatch.context() as patch, warnings.catch_warnings():
             patch.setattr(f"jointplda.model.training_posterior.{name}", limit)
             warnings.simplefilter("error", DataWarning)
-            assert JointPLDA(3, 2, tol=1e-3, channel_prior=1.0).fit(X, s, channels=c).seen_ is None
+            assert JointPLDA(3, 2, tol=1e-3, channel_prior=1.0).fit(X, s, channels=c).fitted_.training is None
 
 
 def test_conditions_in_another_order_are_not_gone_on_from():
@@ -193,7 +193,7 @@ def test_numbers_of_any_kind_are_stored(data, tmp_path):
     model.save(tmp_path / "m.safetensors")
     found = JointPLDA.load(tmp_path / "m.safetensors")
     assert (found.channel_rank, found.channel_prior, found.channel_share) == ([2], [0.5], [0.5])
-    assert found.reshaping_ == model.reshaping_ == ChannelShrinkage((3, 2), (0.5,), (0.5,))
+    assert found.fitted_.shrinkage == model.fitted_.shrinkage == ChannelShrinkage((3, 2), (0.5,), (0.5,))
 
 
 @pytest.mark.parametrize("prior", [-0.1, "strong", [0.5, 0.5], [[1], [1, 2]], [[0.5]], np.nan, np.inf, True])

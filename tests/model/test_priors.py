@@ -13,7 +13,7 @@ from jointplda.model.fit import Problem, fit
 from jointplda.model.layout import lay_out
 from jointplda.model.mstep import NoiseModel, Prior, m_step
 from jointplda.model.parameters import Parameters
-from jointplda.model.start import moment_covariances, start_at_random, start_from_moments, start_with_speaker
+from jointplda.model.start import moment_covariances, start_at_random, start_from_moments
 from oracles.dense import DenseModel
 from worlds.designs import channels_of, draw, draw_parameters, relative, statistics_of, world
 
@@ -185,43 +185,19 @@ def test_a_rank_given_as_zero_is_not_warned_of(data, recwarn):
     assert not [one for one in recwarn if issubclass(one.category, DataWarning)]
 
 
-def test_a_start_from_the_speaker_is_that_of_the_model_without_channels(data):
-    X, s, c = data
-    statistics, noise, prior = statistics_of(X, [s, c]), NoiseModel(False, np.full(6, 1e-9)), Prior(50.0, 0.8, 9.0, 2.0)
-    start = start_from_moments(statistics, moment_covariances(statistics), (6, 2), noise, prior)
-    found = start_with_speaker(statistics, start, noise, prior)
-    plain = statistics_of(X, [s])
-    alone = start_from_moments(plain, moment_covariances(plain), (6,), noise, prior)
-    assert relative(found.loadings[0] @ found.loadings[0].T, alone.loadings[0] @ alone.loadings[0].T) < 1e-12
-    assert relative(found.loadings[1], 0.1 * start.loadings[1]) < 1e-14
-    assert np.array_equal(found.noise, start.noise)
-
-
-@pytest.mark.parametrize("channels_per_speaker", [None, 2])
-def test_starts_from_the_speaker_and_from_moments_end_at_the_same_optimum(channels_per_speaker):
-    X, s, c, _ = world(np.random.default_rng(9), 4, (2, 2), 30, 5, 240, channels_per_speaker)
-    settings = {"noise_prior": 0.3, "speaker_prior": 0.5, "tol": 1e-13, "max_iter": 20000}
-    ends = [JointPLDA(None, 2, init=init, **settings).fit(X, s, channels=c) for init in ("moments", "speaker")]
-    assert ends[0].log_likelihoods_[0] != ends[1].log_likelihoods_[0]
-    assert ends[1].log_likelihoods_[-1] == pytest.approx(ends[0].log_likelihoods_[-1], rel=1e-9)
-    assert relative(ends[1].V_ @ ends[1].V_.T, ends[0].V_ @ ends[0].V_.T) < 1e-4
-    assert relative(ends[1].U_ @ ends[1].U_.T, ends[0].U_ @ ends[0].U_.T) < 1e-4
-    assert relative(ends[1].D_, ends[0].D_) < 1e-4
-
-
 def test_fits_that_share_a_problem_do_not_touch_each_other(data):
     X, s, c = data
     problem = Problem.of(statistics_of(X, [s, c]), (6, 2))
     fits = []
     for strength in (0.1, 3.0, 0.1):
         model = JointPLDA(noise_prior=strength, speaker_prior=strength, tol=1e-3)
-        fits.append(fit(problem, model._settings(False), np.random.default_rng(0)).fit)
+        fits.append(fit(problem, model._settings(), np.random.default_rng(0)).fit)
     assert np.array_equal(fits[0].parameters.noise, fits[2].parameters.noise)
     assert not np.array_equal(fits[0].parameters.noise, fits[1].parameters.noise)
     model = JointPLDA(None, 2, noise_prior=0.1, speaker_prior=0.1, tol=1e-3).fit(X, s, channels=c)
     assert model.log_likelihoods_[-1] == fits[0].log_likelihoods[-1]
-    warm = fit(problem, model._settings(False), np.random.default_rng(0), fits[0].parameters).fit
+    warm = fit(problem, model._settings(), np.random.default_rng(0), fits[0].parameters).fit
     assert warm.start == pytest.approx(fits[0].last, rel=1e-12)
     assert warm.last >= warm.start
     far = Parameters(fits[0].parameters.mean + 1e6, fits[0].parameters.loadings, fits[0].parameters.noise)
-    assert fit(problem, model._settings(False), np.random.default_rng(0), far).fit.start > warm.start - 0.1
+    assert fit(problem, model._settings(), np.random.default_rng(0), far).fit.start > warm.start - 0.1

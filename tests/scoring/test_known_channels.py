@@ -163,7 +163,7 @@ def test_too_much_to_keep(trained, monkeypatch):
     w = trained
     monkeypatch.setattr(training_posterior, "CHANNEL_UNKNOWNS", 1)
     model = clone(w.model).fit(w.X, w.s, w.channels)
-    assert model.seen_ is None
+    assert model.fitted_.training is None
     assert not hasattr(model, "classes_")
     with pytest.raises(ValueError, match="too many of them to keep"):
         model.predict(w.T)
@@ -218,7 +218,10 @@ def test_weights_per_condition():
     w = World(2)
     with pytest.raises(ValueError, match="expected 2, one per condition, got 3"):
         w.model.score_matrix(w.E, w.T, channel_weights=["estimated"] * 3)
-    counts = [dict(zip(labels, n)) for labels, n in zip(w.model.seen_.channels, w.model.seen_.channel_counts)]
+    counts = [
+        dict(zip(labels, n))
+        for labels, n in zip(w.model.fitted_.training.channels, w.model.fitted_.training.channel_counts)
+    ]
     explicit = [{**one, None: np.mean(list(one.values()))} for one in counts]
     estimated = w.model.score_matrix(w.E, w.T, channel_weights="estimated")
     assert w.model.score_matrix(w.E, w.T, channel_weights=explicit) == pytest.approx(estimated, abs=1e-9)
@@ -282,7 +285,7 @@ def test_labels_of_another_type_are_a_warning():
 def test_too_many_speakers_to_keep(monkeypatch):
     w = World(1)
     monkeypatch.setattr(training_posterior, "SPEAKER_NUMBERS", 5)
-    assert clone(w.model).fit(w.X, w.s, w.channels).seen_ is None
+    assert clone(w.model).fit(w.X, w.s, w.channels).fitted_.training is None
 
 
 def test_a_pipeline_passes_labels_to_predict(trained):

@@ -8,9 +8,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from jointplda import JointPLDA
 from jointplda.selection.candidates import LADDER, Candidate, CandidateResult
+from jointplda.selection.design import Design, design_of
 from jointplda.selection.fold_trials import all_pairs, cell_weights
 from jointplda.selection.folds import make_folds
-from jointplda.selection.search import CONFOUNDED, FIRST, Design, Search, design_of
+from jointplda.selection.search import CONFOUNDED, FIRST, Search
 from oracles import metric_definitions
 from worlds.automatic import ALONE, NO_EFFECT, small_world
 

@@ -10,9 +10,9 @@ from jointplda import Statistics
 from jointplda.errors import InputError
 from jointplda.selection import channel_test as channel_test_module
 from jointplda.selection.channel_test import ChannelTest, channel_test, crossed_speakers
+from jointplda.selection.design import Design, design_of
 from jointplda.selection.fold_trials import all_pairs, cell_weights, some_rows
 from jointplda.selection.folds import make_folds, moved_samples
-from jointplda.selection.search import Design, design_of
 from worlds.automatic import ALONE, NO_EFFECT, small_world
 
 

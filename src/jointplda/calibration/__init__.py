@@ -1,7 +1,7 @@
 """From scores to log-likelihood ratios that mean what they say."""
 
 from jointplda.calibration.affine import AffineCalibration, fit_affine
-from jointplda.calibration.file import Calibration, load_calibration, save_calibration
+from jointplda.calibration.calibration_file import Calibration, load_calibration, save_calibration
 from jointplda.calibration.pav import PAVCalibration, fit_pav
 
 __all__ = [

@@ -2,76 +2,46 @@
 
 import logging
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from joblib import effective_n_jobs
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from jointplda._validation import check_number
-from jointplda.calibration.affine import AffineCalibration, fit_affine
-from jointplda.errors import DataWarning, FileError, InputError, warn
-from jointplda.estimators.base import Model
-from jointplda.estimators.checks import generator, per_condition
+from jointplda.calibration.affine import AffineCalibration
+from jointplda.errors import DataWarning, InputError, warn
+from jointplda.estimators import model_file
+from jointplda.estimators.base import unchanged_by_errors
+from jointplda.estimators.data_checks import checked_samples, require_speakers
+from jointplda.estimators.fit_warnings import warn_of_design
 from jointplda.estimators.joint import JointPLDA
-from jointplda.estimators.model_file import StoredModel
-from jointplda.metrics import cllr, min_cllr
+from jointplda.estimators.likelihood_methods import LikelihoodMethods
+from jointplda.estimators.parameter_checks import check_callback, generator, per_condition
+from jointplda.model.plan import Plan
 from jointplda.model.statistics import Statistics
+from jointplda.progress import ProgressCallback
+from jointplda.scoring.scorer import Scorer
 from jointplda.selection.candidates import Candidate, CandidateResult
-from jointplda.selection.channel_test import ChannelTest
+from jointplda.selection.design import Design, design_of
 from jointplda.selection.folds import make_folds
-from jointplda.selection.search import FEW, CalibrationTrials, Design, Search, design_of, warn_of_design
+from jointplda.selection.held_out_calibration import Checked, calibrate_held_out
+from jointplda.selection.search import Search
+from jointplda.selection.selection_record import Selection
 
 logger = logging.getLogger("jointplda")
-OVERCONFIDENT = 0.1  # bits of Cllr above the best
-ENOUGH_TRIALS = 20_000
-FITTED = (
-    "mean_", "V_", "U_", "D_", "channel_ranks_", "reshaping_", "log_likelihoods_", "n_iter_", "converged_",
-    "interrupted_", "plan_", "training_", "seen_", "n_features_in_",
-)  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Checked:
-    """How the chosen settings did on training speakers that the models scoring them had not seen.
-
-    Cllr is in bits, same- and cross-channel trials counting alike.
-
-    Attributes
-    ----------
-    raw_cllr : float
-        Of the model's own log-likelihood ratios; above 1 they are worse than none.
-    calibrated_cllr : float
-        After the calibration, on the trials it was fitted to.
-    min_cllr : float
-        After the best calibration possible.
-    speakers, trials : int
-    cross_channel_targets : bool
-        Whether enough speakers were heard in two channels. If not, targets were moved to other channels by rule.
-    """
-
-    raw_cllr: float
-    calibrated_cllr: float
-    min_cllr: float
-    speakers: int
-    trials: int
-    cross_channel_targets: bool
-
-    @property
-    def overconfident(self) -> bool:
-        """Whether the raw log-likelihood ratios cost 0.1 bits more than they need."""
-        return self.raw_cllr > self.min_cllr + OVERCONFIDENT
-
-
-class JointPLDACV(Model):
+class JointPLDACV(LikelihoodMethods, BaseEstimator):  # type: ignore[misc]
     """Joint PLDA with settings chosen by cross-validation over training speakers, and calibrated on the same.
 
     Speakers are divided into folds. Every candidate is fitted to the speakers of the other folds and scores the pairs
-    of those held out; the best minCllr wins, with same- and cross-channel trials counting alike. Tried are strengths of
-    the priors and ranks of U, 0 (plain PLDA) among them. The scores of the held-out speakers then fit an affine
-    calibration, which the model carries and applies.
+    of those held out; the best minCllr wins, with same- and cross-channel trials counting alike. Candidates differ in
+    the strengths of the priors and in the rank of U, which may be 0 (PLDA). The scores of the held-out speakers then
+    fit an affine calibration, which the model carries and applies.
 
     Where speakers were heard in one channel each, no trial can show what another channel does to a speaker. Then a
     permutation test asks if channels matter at all (if not, U is left out); what is found between channels is trusted
@@ -80,8 +50,9 @@ class JointPLDACV(Model):
 
     Parameters
     ----------
-    folds : int
-        Folds of speakers.
+    cv : int, scikit-learn splitter, or iterable of (train, test) rows
+        Number of folds among which the speakers are divided at random; or splits in which no speaker is on both
+        sides, such as ``GroupKFold(5)``, whose groups are the speakers.
     max_iter, tol, noise, noise_floor
         Of every fit, as in ``JointPLDA``. EM is stopped early on purpose: with few speakers its last small gains cost
         accuracy.
@@ -89,27 +60,32 @@ class JointPLDACV(Model):
         As in ``JointPLDA``; default: chosen too. 0 keeps U narrow, so that more channels of training can be remembered.
     calibrate : bool
         Whether to fit a calibration.
-    threads : int, optional
-        Threads for the folds, each of which runs on one; default: one for each core.
+    n_jobs : int
+        Folds that are fitted at the same time, on threads; -1 is one for each core.
     callback : callable, optional
-        Called with a ``CandidateResult`` and the number tried so far, after every candidate. Ctrl-C ends the search
-        with what has been tried.
+        Called after every candidate with a ``jointplda.Progress`` whose detail is a ``CandidateResult``. Ctrl-C ends
+        the search with what has been tried.
     random_state : int, Generator or RandomState, optional
         Seed of the folds. With None too they are the same every time.
 
     Attributes
     ----------
-    settings_ : dict
-        Arguments of ``JointPLDA`` that were chosen.
-    tried_ : tuple of CandidateResult
-        Every candidate, with its results.
+    best_estimator_ : JointPLDA
+        The model with the chosen settings, fitted to all speakers and calibrated: ``best_estimator_.V_`` and so on.
+    best_params_ : dict
+        The settings of ``JointPLDA`` that were chosen.
+    best_score_, best_index_ : float, int
+        -minCllr of the chosen candidate on held-out speakers, in bits, and its position in ``cv_results_``.
+    cv_results_ : dict of arrays
+        One entry per candidate, as scikit-learn's searches have it; usable as a DataFrame.
+    candidates_ : tuple of CandidateResult
+        The same as records.
     design_ : Design
         How speakers and channels are crossed, and what the tests of channels found.
-    calibration_ : AffineCalibration or None
-    checked_ : Checked or None
+    checked_ : Checked
         Cllr on held-out training speakers, before and after calibration.
-    mean_, V_, U_, D_, channel_ranks_, log_likelihoods_, n_iter_, converged_, plan_, training_
-        As in ``JointPLDA``; the model fitted to all speakers.
+    calibration_ : AffineCalibration or None
+        Applied to scores unless raw ones are asked for.
 
     Examples
     --------
@@ -120,7 +96,7 @@ class JointPLDACV(Model):
     >>> speakers, languages = np.repeat(np.arange(50), 6), np.tile(["en", "fr", "de"], 100)
     >>> X = truth.sample(speakers, channels=languages, random_state=0)
     >>> model = JointPLDACV().fit(X, speakers, channels=languages)
-    >>> sorted(model.settings_)
+    >>> sorted(model.best_params_)
     ['channel_prior', 'channel_rank', 'channel_share', 'noise_prior', 'speaker_prior']
     >>> model.checked_.calibrated_cllr < 0.9
     True
@@ -129,35 +105,38 @@ class JointPLDACV(Model):
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"channels": True}
     __metadata_request__score: ClassVar[dict[str, bool]] = {"channels": True}
 
-    settings_: dict[str, Any]
-    tried_: tuple[CandidateResult, ...]
-    design_: Design
-    calibration_: AffineCalibration | None
-    checked_: Checked | None
+    best_estimator_: JointPLDA
+    selection_: Selection
+    n_features_in_: int
 
     def __init__(
         self,
-        folds: int = 4,
+        cv: Any = 4,
         max_iter: int = 25,
         tol: float = 1e-3,
         noise: str = "full",
         noise_floor: float = 1e-6,
         channel_prior: float | Sequence[float] | None = None,
         calibrate: bool = True,
-        threads: int | None = None,
-        callback: Callable[[CandidateResult, int], object] | None = None,
+        n_jobs: int | None = -1,
+        callback: ProgressCallback | None = None,
         random_state: Any = None,
     ) -> None:
-        self.folds = folds
+        self.cv = cv
         self.max_iter = max_iter
         self.tol = tol
         self.noise = noise
         self.noise_floor = noise_floor
         self.channel_prior = channel_prior
         self.calibrate = calibrate
-        self.threads = threads
+        self.n_jobs = n_jobs
         self.callback = callback
         self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
 
     def fit(self, X: Any, y: Any, channels: Any = None) -> Self:
         """Choose settings, fit to all speakers, and calibrate.
@@ -167,156 +146,141 @@ class JointPLDACV(Model):
         X, y, channels
             As in ``JointPLDA.fit``. Without channels V and D are fitted: SPLDA with chosen shrinkage.
         """
-        return self._fit_samples(X, y, channels)
-
-    def _fit_samples(self, X: Any, y: Any, channels: Any) -> Self:
-        with self._unchanged_by_errors():
-            matrix = self._check_samples(X, reset=True)
-            number = int(check_number("folds", self.folds, 2, whole=True))
+        with unchanged_by_errors(self):
+            matrix = checked_samples(self, X, reset=True)
             if not isinstance(self.calibrate, bool | np.bool_):
-                raise InputError(f"calibrate must be True or False, got {self.calibrate!r:.60}.")
-            if self.callback is not None and not callable(self.callback):
-                raise InputError(f"callback must be a function of two arguments, got {self.callback!r:.60}.")
-            if y is None:
-                raise InputError(
-                    "JointPLDACV requires y to be passed, but the target y is None; give every sample's speaker."
-                )
+                raise InputError(f"expected True or False, got {self.calibrate!r:.60}.", parameter="calibrate")
+            check_callback(self.callback)
+            require_speakers(self, y)
             rng = generator(0 if self.random_state is None else self.random_state)
-            folds = make_folds(matrix, y, channels, number, rng)
-            design = design_of(folds.statistics, rng)
-            plain = self._plain()
-            settings = plain._settings(plain._diagonal())
-            given, conditions = self.channel_prior, len(folds.statistics.conditions)
-            priors = None if given is None else per_condition("channel_prior", given, conditions, 0.0, 1e9)
-            search = Search(folds, design, settings, rng, self.callback, priors, self.threads)
+            folds = make_folds(matrix, y, channels, self.cv, rng)
+            statistics, design = folds.statistics, design_of(folds.statistics, rng)
+            priors = None
+            if self.channel_prior is not None:
+                priors = per_condition("channel_prior", self.channel_prior, len(statistics.conditions), 0.0, 1e9)
+            settings = JointPLDA(**self._fixed())._settings()
+            search = Search(folds, design, settings, rng, self.callback, priors, self._threads())
             best = search.run()
-            self.design_, self.tried_ = design, tuple(search.tried.values())
-            self._set_model(best.candidate, folds.statistics)
-            self._set_calibration(search, best.candidate)
-            warn_of_design(design, folds.statistics)
-            if search.interrupted:
-                warn(f"The search was interrupted; chosen among the {len(self.tried_)} candidate(s) tried so far.")
+            calibration, checked = calibrate_held_out(
+                search.calibration_trials(best.candidate), folds.speakers, confounded=design.confounded
+            )
+            self.selection_ = Selection(tuple(search.tried.values()), design, checked)
+            model = self._fitted_to_all(best.candidate, statistics)
+            self.best_estimator_ = model.with_calibration(calibration if self.calibrate else None)
+            self._warn(calibration, design, statistics, interrupted=search.interrupted)
             return self
 
-    def fit_statistics(self, statistics: Statistics) -> Self:
-        """Not possible: pairs of held-out samples are needed."""
-        raise InputError(
-            "JointPLDACV scores pairs of held-out samples, so statistics are not enough: use fit, or "
-            "JointPLDA.fit_statistics with settings of your own."
-        )
-
-    def _fixed(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("max_iter", "tol", "noise", "noise_floor")}
-
-    def _plain(self, candidate: Candidate | None = None) -> JointPLDA:
-        return JointPLDA(**self._fixed(), **({} if candidate is None else candidate.settings()))
-
-    def _set_model(self, candidate: Candidate, statistics: Statistics) -> None:
-        """Fit the candidate to all speakers, and take over what it found."""
-        model = self._plain(candidate)
+    def _fitted_to_all(self, candidate: Candidate, statistics: Statistics) -> JointPLDA:
+        model = JointPLDA(**self._fixed(), **candidate.settings())
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             for known in ("No channels were given", ".*are constant"):  # harmless with a prior
                 warnings.filterwarnings("ignore", known, DataWarning)
-            model.fit_statistics(statistics)
-        for name in FITTED:
-            setattr(self, name, getattr(model, name))
-        self.settings_ = candidate.settings()
+            return model.fit_statistics(statistics)
 
-    def _set_calibration(self, search: Search, candidate: Candidate) -> None:
-        """Fit the calibration to the pairs of held-out speakers, and say what it was good for."""
-        trials = search.calibration_trials(candidate)
-        scores, target, weights, _ = trials
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DataWarning)
-            doubt = 1.0 / (search.folds.speakers + 2)
-            if not search.design.confounded and search.folds.speakers >= FEW:
-                doubt = min((0.0, doubt), key=lambda share: _cost_of_doubt(trials, share))
-            fitted = fit_affine(scores, target, weights=weights, doubt=doubt)
-        found = fitted if fitted.scale > 0 else None
-        if found is None:
+    def _warn(
+        self, calibration: AffineCalibration | None, design: Design, statistics: Statistics, *, interrupted: bool
+    ) -> None:
+        if calibration is None:
             warn("Held-out speakers score no higher with themselves than with others: the model is not calibrated.")
-        after = scores if found is None else found.apply(scores)
-        self.calibration_ = found if self.calibrate else None
-        self.checked_ = Checked(
-            raw_cllr=cllr(scores, target, weights),
-            calibrated_cllr=cllr(after, target, weights),
-            min_cllr=min_cllr(scores, target, weights),
-            speakers=search.folds.speakers,
-            trials=len(target),
-            cross_channel_targets=not search.design.confounded,
-        )
-        said = (
-            f"Cllr of held-out training speakers: {self.checked_.raw_cllr:.3g} bits raw, "
-            f"{self.checked_.calibrated_cllr:.3g} calibrated, {self.checked_.min_cllr:.3g} at best"
-        )
-        logger.info("%s", said)
+        logger.info("%s", self.checked_)
         if not self.calibrate and self.checked_.overconfident:
-            warn(f"The log-likelihood ratios are overconfident ({said}). Leave calibrate=True, or calibrate scores.")
+            warn(f"The log-likelihood ratios are overconfident ({self.checked_}). Let the model calibrate its scores.")
+        warn_of_design(design, statistics)
+        if interrupted:
+            warn(f"The search was interrupted; chosen among the {len(self.candidates_)} candidate(s) tried so far.")
 
-    def chosen(self) -> JointPLDA:
-        """The fitted model as a plain ``JointPLDA`` with the settings that were chosen, and its calibration."""
-        check_is_fitted(self)
-        model = JointPLDA(**self._fixed(), **self.settings_)
-        for name in (*FITTED, "calibration_", "feature_names_in_"):
-            if hasattr(self, name):
-                setattr(model, name, getattr(self, name))
-        return model
+    def _fixed(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("max_iter", "tol", "noise", "noise_floor")}
 
-    @classmethod
-    def _from_stored(cls, stored: StoredModel, path: Any) -> Self:
-        model = super()._from_stored(stored, path)
+    def _threads(self) -> int:
         try:
-            model.tried_ = tuple(_tried(one) for one in stored.attributes["tried_"])
-            design = stored.attributes["design_"]
-            tests = tuple(None if test is None else ChannelTest(**test) for test in design["tests"])
-            model.design_ = Design(tuple(design["crossed"]), tests)
-            model.checked_ = Checked(**stored.attributes["checked_"])
-        except (KeyError, TypeError) as error:
-            raise FileError(f"{path}: lacks some of what was tried when its settings were chosen ({error}).") from None
-        return model
+            return int(effective_n_jobs(self.n_jobs))
+        except (TypeError, ValueError):
+            raise InputError(
+                f"expected a whole number other than 0, got {self.n_jobs!r:.60}.", parameter="n_jobs"
+            ) from None
+
+    @property
+    def best_params_(self) -> dict[str, Any]:
+        """The settings of ``JointPLDA`` that were chosen."""
+        return self.selection_.chosen.candidate.settings()
+
+    @property
+    def best_score_(self) -> float:
+        """-minCllr of the chosen candidate on held-out speakers, in bits."""
+        return -self.selection_.chosen.criterion
+
+    @property
+    def best_index_(self) -> int:
+        """Position of the chosen candidate in ``cv_results_``."""
+        return self.selection_.best_index
+
+    @property
+    def n_splits_(self) -> int:
+        """Number of folds."""
+        return len(self.selection_.chosen.min_cllrs)
+
+    @property
+    def cv_results_(self) -> dict[str, Any]:
+        """One entry per candidate in every column; usable as a DataFrame."""
+        return self.selection_.results()
+
+    @property
+    def candidates_(self) -> tuple[CandidateResult, ...]:
+        """Every candidate that was tried, with its results."""
+        return self.selection_.candidates
+
+    @property
+    def design_(self) -> Design:
+        """How speakers and channels are crossed."""
+        return self.selection_.design
+
+    @property
+    def checked_(self) -> Checked:
+        """Cllr on held-out training speakers, before and after calibration."""
+        return self.selection_.checked
+
+    @property
+    def calibration_(self) -> AffineCalibration | None:
+        """The calibration that scores get, if any."""
+        return self.best_estimator_.calibration_
+
+    def plan(self, X: Any, y: Any, channels: Any = None) -> Plan:
+        """What each fit of the search would do with these samples, at the widest; nothing is fitted."""
+        return JointPLDA(**self._fixed(), noise_prior=1.0, speaker_prior=1.0).plan(X, y, channels)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the chosen model, and what was tried, to a safetensors file, whole or not at all."""
+        check_is_fitted(self)
+        model_file.write_model(path, self._description())
+
+    def _description(self, **place: Any) -> model_file.ModelDescription:
+        return model_file.description(self, self.best_estimator_.fitted_, self.selection_, **place)
 
     @classmethod
-    def from_parameters(cls, *args: Any, **kwargs: Any) -> Self:
-        """Not possible: use ``JointPLDA.from_parameters``."""
-        raise InputError("JointPLDACV chooses its settings from data; use JointPLDA.from_parameters.")
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Read a model that ``save`` wrote."""
+        return cls._from_description(model_file.read_model(path, cls.__name__))
 
-    def _diagonal(self) -> bool:
-        return self._plain()._diagonal()
+    @classmethod
+    def _from_description(cls, description: model_file.ModelDescription) -> Self:
+        model = cls(**description.settings)
+        if description.selection is None:
+            raise InputError("The file lacks what was tried when its settings were chosen.")
+        model.selection_ = description.selection
+        model.best_estimator_ = JointPLDA(**model._fixed(), **model.best_params_)
+        model.best_estimator_._take(description.fitted)
+        model.n_features_in_ = model.best_estimator_.n_features_in_
+        model_file.restore_feature_names(model, description)
+        return model
 
-    def _prepared(self, statistics: Statistics) -> tuple[Statistics, tuple[int, ...]]:
-        return JointPLDA(**self._fixed(), noise_prior=1.0, speaker_prior=1.0)._prepared(statistics)
+    def _scorer(self) -> Scorer:
+        if "best_estimator_" not in self.__dict__:
+            check_is_fitted(self)
+        return self.best_estimator_._scorer()
 
-    def _channels_are_shared(self) -> bool:
-        return True
-
-
-def _cost_of_doubt(trials: CalibrationTrials, doubt: float) -> float:
-    """Cllr of every fold after a calibration fitted, with such a doubt, to the others; mean over folds.
-
-    Of many trials all targets are taken, and a part of the non-targets.
-    """
-    costs = []
-    others = np.flatnonzero(~trials.target)
-    thinned = others[:: 1 + len(others) // ENOUGH_TRIALS]
-    scores, target, weights, fold = (
-        each[np.sort(np.concatenate([np.flatnonzero(trials.target), thinned]))] for each in trials
-    )
-    for i in np.unique(fold):
-        rest, own = fold != i, fold == i
-        fitted = fit_affine(scores[rest], target[rest], weights=weights[rest], doubt=doubt)
-        costs.append(cllr(fitted.apply(scores[own]), target[own], weights[own]))
-    return float(np.mean(costs))
-
-
-def _tried(stored: dict[str, Any]) -> CandidateResult:
-    candidate = stored["candidate"]
-    ranks, shares = tuple(candidate["channel_ranks"]), tuple(candidate["channel_shares"])
-    priors = tuple(candidate.get("channel_priors", (0.0,) * len(ranks)))  # older files have none
-    return CandidateResult(
-        Candidate(candidate["noise_prior"], candidate["speaker_prior"], ranks, shares, priors),
-        tuple(stored["min_cllrs"]),
-        tuple(stored["cllrs"]),
-        stored["seconds"],
-        stored["chosen"],
-    )
+    def _checked(self, X: Any) -> Any:
+        if "best_estimator_" not in self.__dict__:
+            check_is_fitted(self)
+        return checked_samples(self, X)

@@ -4,8 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from jointplda.errors import InputError, warn
-from jointplda.estimators.base import Model
+from jointplda.errors import InputError, Remedy, warn
+from jointplda.estimators.automatic import JointPLDACV
+from jointplda.estimators.base import BasePLDA
 from jointplda.estimators.plain import PLDA
 from jointplda.formats.foreign_plda import KaldiPlda, from_covariances, to_covariances
 from jointplda.linalg import inverse, symmetric
@@ -37,16 +38,19 @@ def to_kaldi(model: Any, *, absorb_channel: bool = False) -> KaldiPlda:
         Kaldi's model has no channels. True puts U U' into the within-speaker covariance, which gives every sample a
         channel of its own; False refuses a model that has a U.
     """
-    if not isinstance(model, Model):
+    if isinstance(model, JointPLDACV):
+        model = model.best_estimator_
+    if not isinstance(model, BasePLDA):
         raise InputError(f"expected a fitted PLDA or JointPLDA, got {type(model).__name__}.")
-    if getattr(model, "calibration_", None) is not None:
+    if model.calibration_ is not None:
         warn("Kaldi's and pyannote's models hold no calibration: scores made with the file are raw.")
-    within = model.parameters_.noise
+    within = model.fitted_.parameters.noise
     if model.U_.shape[1]:
         if not absorb_channel:
             raise InputError(
-                "the model has a channel loading U, which Kaldi's and pyannote's models cannot hold. Absorb it into "
-                "the within-speaker covariance (every sample in a channel of its own), or train PLDA without channels."
+                "the model has a channel loading U, which Kaldi's and pyannote's models cannot hold. Train PLDA "
+                "without channels, or absorb U.",
+                remedy=Remedy("absorb_channel", True, "puts every sample into a channel of its own"),
             )
         within = within + model.U_ @ model.U_.T
     return from_covariances(model.mean_, model.V_ @ model.V_.T, symmetric(within))

@@ -1,22 +1,22 @@
 """Joint PLDA as a scikit-learn estimator."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from jointplda._validation import check_choice, check_number
 from jointplda.errors import InputError, warn
-from jointplda.estimators.base import Model
-from jointplda.estimators.checks import per_condition
-from jointplda.model.em import Iteration
+from jointplda.estimators.base import BasePLDA
+from jointplda.estimators.parameter_checks import per_condition
 from jointplda.model.fit import check_speakers, supported_rank
 from jointplda.model.statistics import Statistics
+from jointplda.progress import ProgressCallback
 
 Ranks = int | Sequence[int] | None
 
 
-class JointPLDA(Model):
+class JointPLDA(BasePLDA):
     """Joint PLDA: m = mean + V y_speaker + U x_channel + e, with y and x tied across samples.
 
     Trained on samples with two (or more) known labels by exact EM. What belongs to the channel is
@@ -31,15 +31,16 @@ class JointPLDA(Model):
         Rx, columns of U: one number, or one per nuisance condition; 0 leaves a condition out. Default: as many as the
         channels support.
     noise : {"full", "diagonal"}
-        Form of D.
+        Noise covariance: full or diagonal.
     max_iter : int
-        EM iterations at most.
+        Greatest number of EM iterations.
     tol : float
         Stop when an iteration gains less than this many nats per sample.
-    init : {"moments", "speaker", "random"}
-        Where EM starts: "speaker" gives the speaker all that speakers differ in, and the channel what is left.
+    init : {"moments", "random"}
+        Where the first run of EM starts: from the moments of the data, or from random loadings.
     n_init : int
-        Starts to try; the best end is kept. Those after the first are random.
+        Number of EM runs, each from another start; the one that ends highest is kept. Those after the first start at
+        random.
     noise_prior, speaker_prior : float
         MAP: shrink D^-1 and V V' towards scaled identities. 1 is one prior sample per sample, and one
         prior speaker per speaker; 0 is maximum likelihood. A speaker prior needs V of full rank.
@@ -57,7 +58,7 @@ class JointPLDA(Model):
         Start the next fit from the present parameters. Ctrl-C ends a fit and keeps the model so far (twice within
         two seconds stops the program), so an interrupted fit can go on later.
     callback : callable, optional
-        Called with a ``jointplda.Iteration`` after every iteration.
+        Called after every iteration with a ``jointplda.Progress`` whose detail is an ``Iteration``.
     random_state : int, Generator or RandomState, optional
         Seed of random starts.
 
@@ -111,7 +112,7 @@ class JointPLDA(Model):
         channel_prior: float | Sequence[float] = 0.0,
         noise_floor: float = 1e-6,
         warm_start: bool = False,
-        callback: Callable[[Iteration], object] | None = None,
+        callback: ProgressCallback | None = None,
         random_state: Any = None,
     ) -> None:
         self.speaker_rank = speaker_rank
@@ -149,16 +150,17 @@ class JointPLDA(Model):
     def _diagonal(self) -> bool:
         return check_choice("noise", self.noise, ("full", "diagonal")) == "diagonal"
 
-    def _prepared(self, statistics: Statistics) -> tuple[Statistics, tuple[int, ...]]:
+    def _ranked(self, statistics: Statistics) -> tuple[Statistics, tuple[int, ...]]:
         if not statistics.conditions and self.channel_rank is not None:
             raise InputError(
-                f"channel_rank={self.channel_rank} but no channels were given. Pass channels=, one label per "
-                "sample, to fit; or use PLDA where there are none."
+                f"got {self.channel_rank}, but no channels were given. Give one channel label per sample, or use PLDA "
+                "where there are none.",
+                parameter="channel_rank",
             )
         check_speakers(statistics)
         ranks = (self._speaker_rank(statistics), *self._channel_ranks(statistics))
         if not statistics.conditions:
-            warn("No channels were given: this is a fit of SPLDA (V and D). Pass channels= to fit, or use PLDA.")
+            warn("No channels were given: this is a fit of SPLDA (V and D). Give channels, or use PLDA.")
         return statistics, ranks
 
     def _channel_ranks(self, statistics: Statistics) -> tuple[int, ...]:
@@ -177,23 +179,20 @@ class JointPLDA(Model):
             wanted = list(np.ravel(np.asarray(given, dtype=object)))
             wanted = wanted * K if np.ndim(given) == 0 else wanted
             if len(wanted) != K:
-                raise InputError(f"channel_rank: expected one rank or {K}, one per condition, got {given!r:.60}.")
+                raise InputError(
+                    f"expected one rank or {K}, one per condition, got {given!r:.60}.", parameter="channel_rank"
+                )
             ranks = tuple(int(check_number("channel_rank", rank, 0, d, whole=True)) for rank in wanted)
         for name, rank, most in zip(statistics.conditions, ranks, supported, strict=True):
             if rank > most:
-                warn(f"channel_rank={rank} is more than the levels of {name!r} support ({most}).")
+                warn(f"{rank} is more than the channels of {name!r} support ({most}).", parameter="channel_rank")
             elif rank == 0 and given is None:
-                warn(f"{name!r} has no two levels to tell apart: it is left out (rank 0).")
+                warn(f"{name!r} has no two channels to tell apart: it is left out (rank 0).")
         return ranks
 
-    def _shares(self, conditions: int) -> tuple[float, ...]:
-        return per_condition("channel_share", self.channel_share, conditions, 0.0, 1.0)
-
-    def _channel_priors(self, conditions: int) -> tuple[float, ...]:
-        return per_condition("channel_prior", self.channel_prior, conditions, 0.0, 1e9)
-
-    def _channels_are_shared(self) -> bool:
-        return True
+    def _channel_shrinkage(self, conditions: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        shares = per_condition("channel_share", self.channel_share, conditions, 0.0, 1.0)
+        return shares, per_condition("channel_prior", self.channel_prior, conditions, 0.0, 1e9)
 
     def _set_channel_rank(self, ranks: tuple[int, ...]) -> None:
         self.set_params(channel_rank=list(ranks) if ranks else None)

@@ -1,17 +1,16 @@
 """PLDA without channel labels as a scikit-learn estimator."""
 
-from collections.abc import Callable
 from typing import Any, Self
 
 from jointplda._validation import check_choice, check_number
 from jointplda.errors import InputError, warn
-from jointplda.estimators.base import Model
-from jointplda.model.em import Iteration
+from jointplda.estimators.base import BasePLDA
 from jointplda.model.fit import check_speakers
 from jointplda.model.statistics import Statistics
+from jointplda.progress import ProgressCallback
 
 
-class PLDA(Model):
+class PLDA(BasePLDA):
     """PLDA without channel labels: SPLDA, or the paper's eq. 1.
 
     ``channel_rank=0``: m = mean + V y_speaker + e with full D (SPLDA, the two-covariance model).
@@ -24,7 +23,7 @@ class PLDA(Model):
     channel_rank : int
         Rx, columns of U.
     noise : {"auto", "full", "diagonal"}
-        Form of D; "auto" is full without U and diagonal with it (where only their sum would matter).
+        Noise covariance; "auto" is full without U and diagonal with it (where only the sum of both would matter).
     max_iter, tol, init, n_init, noise_prior, speaker_prior, noise_floor, warm_start, callback, random_state
         As in ``JointPLDA``.
 
@@ -43,6 +42,8 @@ class PLDA(Model):
     (3, 2)
     """
 
+    channels_shared = False
+
     def __init__(
         self,
         speaker_rank: int | None = None,
@@ -56,7 +57,7 @@ class PLDA(Model):
         speaker_prior: float = 0.0,
         noise_floor: float = 1e-6,
         warm_start: bool = False,
-        callback: Callable[[Iteration], object] | None = None,
+        callback: ProgressCallback | None = None,
         random_state: Any = None,
     ) -> None:
         self.speaker_rank = speaker_rank
@@ -81,23 +82,15 @@ class PLDA(Model):
         noise = check_choice("noise", self.noise, ("auto", "full", "diagonal"))
         return noise == "diagonal" or (noise == "auto" and bool(self.channel_rank))
 
-    def _prepared(self, statistics: Statistics) -> tuple[Statistics, tuple[int, ...]]:
+    def _ranked(self, statistics: Statistics) -> tuple[Statistics, tuple[int, ...]]:
         check_speakers(statistics)
         rank = int(check_number("channel_rank", self.channel_rank, 0, statistics.n_features, whole=True))
         ranks = (self._speaker_rank(statistics),)
         if rank and self.noise == "full":
-            warn("With full noise and a channel per sample only the sum U U' + D^-1 can be told; use noise='auto'.")
+            warn("With full noise and a channel per sample only the sum U U' + D^-1 can be told; use diagonal noise.")
         if rank:
             return statistics.with_channel_per_sample(), (*ranks, rank)
         return statistics.without_channels(), ranks
-
-    def _check_channels(self, channels: Any, n: int) -> Any:
-        if channels is not None:
-            raise InputError("PLDA knows no channels: leave channels out, or use JointPLDA.")
-        return super()._check_channels(channels, n)
-
-    def _channels_are_shared(self) -> bool:
-        return False
 
     def _set_channel_rank(self, ranks: tuple[int, ...]) -> None:
         if len(ranks) > 1:

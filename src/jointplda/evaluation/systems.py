@@ -197,11 +197,11 @@ def _automatic(task: _Task) -> Scored:
         f"channel_prior {prior:g} and U of rank {rank} for {condition}" if rank else f"no U for {condition}"
         for condition, rank, prior in zip(
             task.train.channels.names,
-            *(model.settings_.get(f"channel_{name}", ()) for name in ("rank", "prior")),
+            *(model.best_params_.get(f"channel_{name}", ()) for name in ("rank", "prior")),
             strict=True,
         )
     )
-    chosen = f"noise_prior {model.settings_['noise_prior']:g}, speaker_prior {model.settings_['speaker_prior']:g}"
+    chosen = f"noise_prior {model.best_params_['noise_prior']:g}, speaker_prior {model.best_params_['speaker_prior']:g}"
     text = f"Settings chosen on training speakers: {model.n_features_in_} dimensions, {chosen}, {ranks}; calibrated"
     return _scored(task, text, pipe, same_channel=task.recipe.same_channel)
 

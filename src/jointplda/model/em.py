@@ -2,13 +2,13 @@
 
 import logging
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from jointplda.model.estep import e_step
 from jointplda.model.layout import Layout
 from jointplda.model.mstep import NoiseModel, Prior, m_step
 from jointplda.model.parameters import Parameters
+from jointplda.progress import Progress, ProgressCallback
 
 logger = logging.getLogger("jointplda")
 PATIENCE = 2.0
@@ -17,7 +17,7 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Iteration:
-    """What a progress callback is told after every iteration.
+    """An iteration of EM: the ``detail`` of the ``Progress`` that callbacks get.
 
     Attributes
     ----------
@@ -38,9 +38,6 @@ class Iteration:
     gain: float
     seconds: float
     parameters: Parameters
-
-
-Callback = Callable[[Iteration], object]
 
 
 @dataclass(frozen=True)
@@ -89,7 +86,7 @@ def run_em(
     noise: NoiseModel,
     max_iter: int,
     tol: float,
-    callback: Callback | None = None,
+    callback: ProgressCallback | None = None,
 ) -> EMResult:
     """Iterate until the objective rises by less than ``tol`` nats per sample, or ``max_iter`` times.
 
@@ -119,7 +116,9 @@ def run_em(
             seconds = time.perf_counter() - began
             logger.info("iteration %d: %.8g nats per sample (%+.3g, %.3g s)", iteration, objective, gain, seconds)
             if callback is not None:
-                callback(Iteration(iteration, objective, gain, seconds, parameters))
+                callback(
+                    Progress("EM", iteration, max_iter, Iteration(iteration, objective, gain, seconds, parameters))
+                )
             if gain < tol:
                 converged = True
                 break

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from jointplda._parallel import one_thread
-from jointplda.errors import InputError, warn
-from jointplda.model.em import Callback, EMResult, logger, run_em
+from jointplda.errors import InputError
+from jointplda.model.em import EMResult, logger, run_em
 from jointplda.model.layout import Layout, lay_out
 from jointplda.model.mstep import NoiseModel
 from jointplda.model.parameters import Parameters
@@ -19,9 +19,9 @@ from jointplda.model.start import (
     moment_covariances,
     start_at_random,
     start_from_moments,
-    start_with_speaker,
 )
 from jointplda.model.statistics import Statistics
+from jointplda.progress import ProgressCallback
 
 ONE_THREAD_WORK = 5e8
 FAR = 30.0  # standard deviations
@@ -39,7 +39,7 @@ class FitSettings:
     noise_prior: float
     speaker_prior: float
     noise_floor: float
-    callback: Callback | None = None
+    callback: ProgressCallback | None = None
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class FitResult:
 
 
 def check_speakers(statistics: Statistics) -> None:
-    """Speakers can only be told from noise by several of them, some with several samples."""
+    """Raise unless there are two or more speakers, one of them with two or more samples."""
     if statistics.n_speakers < 2:
         raise InputError(
             f"Expected samples of at least two speakers, got one class of {statistics.n_samples:g} sample(s) "
@@ -106,8 +106,6 @@ def fit(problem: Problem, settings: FitSettings, rng: np.random.Generator, warm:
                 start = _resumed(warm, statistics, noise)
             elif attempt == 0 and settings.init != "random":
                 start = start_from_moments(statistics, covariances, ranks, noise, prior)
-                if settings.init == "speaker":
-                    start = start_with_speaker(statistics, start, noise, prior)
             else:
                 start = start_at_random(statistics, ranks, noise, rng)
             one = run_em(
@@ -134,46 +132,13 @@ def _resumed(warm: Parameters, statistics: Statistics, noise: NoiseModel) -> Par
     return Parameters(mean, warm.loadings, noise.nearest(warm.noise))
 
 
-def warn_of_labels(statistics: Statistics) -> None:
-    """Say which labels always go together: what belongs to which of them cannot be told apart."""
-    names = ("speaker", *statistics.conditions)
-    for k, name in enumerate(names):
-        for j in range(k + 1, len(names)):
-            pairs = [part.links[k, j] for part in statistics.parts.values() if (k, j) in part.links]
-            if not pairs:
-                continue
-            rows = np.concatenate([links.rows for links in pairs])
-            columns = np.concatenate([links.columns for links in pairs])
-            linked = np.unique(np.stack([rows, columns]), axis=1).shape[1]
-            if linked == len(np.unique(rows)) == len(np.unique(columns)):
-                warn(
-                    f"The labels of {name!r} and {names[j]!r} always go together, so their variances cannot be told "
-                    f"apart: each gets a share. Is {names[j]!r} the right column?"
-                )
-
-
-def warn_of_floor(result: FitResult, statistics: Statistics, share: float) -> None:
-    """Say where the data leave no noise to estimate."""
-    constant = np.flatnonzero(statistics.constant).tolist()
-    named = f"Column(s) {constant[:5]}{'...' if len(constant) > 5 else ''} are constant." if constant else ""
-    if result.at_floor:
-        warn(
-            f"The noise covariance stands at its floor (noise_floor={share:g}) in {result.at_floor} of "
-            f"{statistics.n_features} directions: there the {statistics.n_samples:g} samples of "
-            f"{statistics.n_speakers} speakers hardly vary within speakers and channels. {named} "
-            "Reduce the dimension (PCA), or set noise_prior > 0."
-        )
-    elif constant:
-        warn(f"{named} They tell nothing; leave them out.")
-
-
 @contextmanager
 def _clear_failures() -> Iterator[None]:
     try:
         yield
     except np.linalg.LinAlgError as error:
         raise InputError(
-            f"The covariances became singular ({error}). Raise noise_floor, set noise_prior > 0, or reduce the "
+            f"The covariances became singular ({error}). Raise the noise floor, use a noise prior, or reduce the "
             "dimension (PCA)."
         ) from None
 

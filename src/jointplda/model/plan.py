@@ -100,7 +100,7 @@ def _plan(statistics: Statistics, ranks: tuple[int, ...], levels: tuple[int, ...
     numbers = sizes.astype(np.float64)
     if len(coupled) == 1:
         # Components of one level are equal where their counts are: at most so many distinct systems.
-        distinct = len(np.unique([len(numbers), *_inner_counts(statistics, coupled[0], levels)]))
+        distinct = len(np.unique([len(numbers), *statistics.level_counts(coupled[0]).tolist()]))
         single = numbers == ranks[coupled[0]]
         share = min(1.0, distinct / max(1, int(single.sum())))
         work += float(np.sum(numbers[~single] ** 3) + share * np.sum(numbers[single] ** 3))
@@ -121,14 +121,6 @@ def _plan(statistics: Statistics, ranks: tuple[int, ...], levels: tuple[int, ...
         work=work,
         memory=8.0 * memory + PAIR_BYTES * pairs,
     )
-
-
-def _inner_counts(statistics: Statistics, k: int, levels: tuple[int, ...]) -> list[float]:
-    counts = np.zeros(levels[k])
-    for part in statistics.parts.values():
-        if k in part.levels:
-            counts[part.levels[k].index] += part.levels[k].counts
-    return counts.tolist()
 
 
 def _component_sizes(

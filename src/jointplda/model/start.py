@@ -17,7 +17,6 @@ from jointplda.model.sums import PatternSums
 SMALLEST_SHARE = 1e-4
 SWEEPS = 50
 LEAST_FREEDOM = 0.02
-TRACE = 0.1  # of the length of a loading
 
 
 @dataclass(frozen=True)
@@ -43,10 +42,10 @@ def moment_covariances(statistics: Statistics) -> Covariances:
     parts = list(statistics.parts.values())
     n, K = statistics.n_samples, len(statistics.labels)
     total = np.sum([part.total for part in parts], axis=0)
-    counts = [_level_counts(parts, k, len(statistics.labels[k])) for k in range(K)]
+    counts = [statistics.level_counts(k) for k in range(K)]
     alone = [sum(part.count for part in parts if k not in part.levels) for k in range(K)]
     within = _within(statistics)
-    squares = [_sum_of_squares(parts, k, counts[k], len(total)) for k in range(K)]
+    squares = [_sum_of_squares(statistics, k, counts[k]) for k in range(K)]
     squares.append(np.outer(total, total) / n)
     # Rows: factors, grand mean. ConditionColumns: B_k, N mu mu'.
     design = np.full((K + 1, K + 1), n)
@@ -131,22 +130,6 @@ def _residual_scatter(part: PatternSums) -> Array:
     return symmetric(scatter)
 
 
-def _level_counts(parts: list[PatternSums], k: int, size: int) -> Array:
-    counts = np.zeros(size)
-    for part in parts:
-        if k in part.levels:
-            counts[part.levels[k].index] += part.levels[k].counts
-    return counts
-
-
-def _level_sums(parts: list[PatternSums], k: int, size: int, d: int) -> Array:
-    sums = np.zeros((size, d))
-    for part in parts:
-        if k in part.levels:
-            sums[part.levels[k].index] += part.levels[k].sums
-    return sums
-
-
 def _linked(parts: list[PatternSums], k: int, j: int, shape: tuple[int, int]) -> csr_array:
     """n_bb': samples by level of k and level of j, over all parts."""
     table = csr_array(shape)
@@ -158,10 +141,11 @@ def _linked(parts: list[PatternSums], k: int, j: int, shape: tuple[int, int]) ->
     return table
 
 
-def _sum_of_squares(parts: list[PatternSums], k: int, counts: Array, d: int) -> Array:
+def _sum_of_squares(statistics: Statistics, k: int, counts: Array) -> Array:
     """sum_b f_b f_b' / n_b, samples without a label being levels of their own."""
-    scaled = _level_sums(parts, k, len(counts), d) / np.sqrt(counts)[:, None]
-    alone = [part.scatter for part in parts if k not in part.levels]
+    d = statistics.n_features
+    scaled = statistics.level_sums(k) / np.sqrt(counts)[:, None]
+    alone = [part.scatter for part in statistics.parts.values() if k not in part.levels]
     return scaled.T @ scaled + sum(alone, start=np.zeros((d, d)))
 
 
@@ -215,15 +199,6 @@ def start_from_moments(
         if k not in alone:
             loadings[k] = _leading(between, C, rank)
     return Parameters(statistics.mean, tuple(loadings[k] for k in range(len(ranks))), noise.nearest(C))
-
-
-def start_with_speaker(statistics: Statistics, start: Parameters, noise: NoiseModel, prior: Prior) -> Parameters:
-    """All that speakers differ in for V, as if there were no channels, and only a trace of it for each U."""
-    plain = statistics.without_channels()
-    found = moment_covariances(plain)
-    alone = start_from_moments(plain, found, start.ranks[:1], noise, prior)
-    rest = tuple(TRACE * U for U in start.loadings[1:])
-    return Parameters(start.mean, (alone.loadings[0], *rest), start.noise)
 
 
 def start_at_random(

@@ -12,8 +12,8 @@ from jointplda import sample_matrix
 from jointplda._typing import AnyArray, Array, BoolArray, IntArray
 from jointplda.errors import InputError
 from jointplda.labels import MISSING, ConditionColumns, conditions, encode, match_conditions
-from jointplda.model import statistics_file
 from jointplda.model.sums import Levels, PatternSums, summed_links
+from jointplda.storage.records import read_record, write_record
 
 Pattern = tuple[bool, ...]
 
@@ -78,10 +78,39 @@ class Statistics:
         codes, labels, names = encode_all(y, channels, len(matrix))
         weights = _checked_weights(sample_weight, len(matrix))
         if weights is not None and not weights.all():
-            kept = np.flatnonzero(weights)
-            codes, labels = _used_levels(codes[kept], labels)
-            return _summed(matrix, kept, codes, labels, names, weights[kept], shift)
-        return _summed(matrix, None, codes, labels, names, weights, shift)
+            rows = np.flatnonzero(weights)
+            return cls.from_codes(matrix, codes, labels, names, rows=rows, weights=weights[rows], shift=shift)
+        return cls.from_codes(matrix, codes, labels, names, weights=weights, shift=shift)
+
+    @classmethod
+    def from_codes(
+        cls,
+        matrix: AnyArray,
+        codes: IntArray,
+        labels: tuple[tuple[Hashable, ...], ...],
+        conditions: tuple[str, ...],
+        *,
+        rows: IntArray | None = None,
+        weights: Array | None = None,
+        shift: Any = None,
+    ) -> "Statistics":
+        """Sum samples whose labels are encoded already, as ``encode_all`` does.
+
+        Parameters
+        ----------
+        matrix : (n, d)
+        codes : (n, 1 + conditions)
+            Speaker and channels of each sample as positions in ``labels``; -1 where a channel is missing.
+        rows : (k,) int, optional
+            Take only these samples, and only the levels that they carry.
+        weights : (k,), optional
+            Weights of the samples taken.
+        shift : (d,), optional
+            As in ``from_samples``.
+        """
+        if rows is not None:
+            codes, labels = _used_levels(codes[rows], labels)
+        return _summed(matrix, rows, codes, labels, conditions, weights, shift)
 
     @classmethod
     def from_chunks(cls, chunks: Iterable[Sequence[Any]]) -> "Statistics":
@@ -145,6 +174,22 @@ class Statistics:
         """Number of labelled channels of each condition."""
         return tuple(len(labels) for labels in self.labels[1:])
 
+    def level_counts(self, k: int) -> Array:
+        """Number (or weight) of the samples of each level of factor k, over all missing-label patterns: (levels,)."""
+        counts = np.zeros(len(self.labels[k]))
+        for part in self.parts.values():
+            if k in part.levels:
+                counts[part.levels[k].index] += part.levels[k].counts
+        return counts
+
+    def level_sums(self, k: int) -> Array:
+        """Sum of (m - shift) over the samples of each level of factor k: (levels, d)."""
+        sums = np.zeros((len(self.labels[k]), self.n_features))
+        for part in self.parts.values():
+            if k in part.levels:
+                sums[part.levels[k].index] += part.levels[k].sums
+        return sums
+
     @property
     def mean(self) -> Array:
         """Mean of the samples, (d,)."""
@@ -201,13 +246,12 @@ class Statistics:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write to a safetensors file; labels must be strings, numbers, booleans or tuples of these."""
-        statistics_file.write(path, statistics_file.Content(self.labels, self.conditions, self.shift, self.parts))
+        write_record(path, "statistics", self)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "Statistics":
         """Read what ``save`` wrote."""
-        content = statistics_file.read(path)
-        return cls(content.labels, content.conditions, content.shift, content.parts)
+        return read_record(path, "statistics", cls)
 
 
 def encode_all(

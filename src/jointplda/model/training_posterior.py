@@ -55,7 +55,7 @@ class TrainingPosterior:
     observed: Array
 
 
-def can_be_remembered(statistics: Statistics, ranks: tuple[int, ...]) -> bool:
+def posterior_fits_in_memory(statistics: Statistics, ranks: tuple[int, ...]) -> bool:
     """Whether the posterior of training is small enough to keep: at most 3000 numbers of channels.
 
     Parameters
@@ -67,7 +67,7 @@ def can_be_remembered(statistics: Statistics, ranks: tuple[int, ...]) -> bool:
     return unknowns <= CHANNEL_UNKNOWNS and statistics.n_speakers * ranks[0] <= SPEAKER_NUMBERS
 
 
-def remember(statistics: Statistics, parameters: Parameters) -> TrainingPosterior | None:
+def training_posterior(statistics: Statistics, parameters: Parameters) -> TrainingPosterior | None:
     """Posterior of everything seen in training, unless it is too large to keep.
 
     Parameters
@@ -75,20 +75,13 @@ def remember(statistics: Statistics, parameters: Parameters) -> TrainingPosterio
     statistics, parameters
         With the same conditions, all of rank 1 or more.
     """
-    if not can_be_remembered(statistics, parameters.ranks):
+    if not posterior_fits_in_memory(statistics, parameters.ranks):
         return None
     crossing = lay_out(statistics, parameters.ranks, eliminated=0, keep_rows=True)
     solution = solve(crossing, parameters)
-    counts = []
-    for k in range(1, len(parameters.ranks)):
-        total = np.zeros(len(statistics.labels[k]))
-        for part in crossing.parts:
-            if k in part.level_counts:
-                total += part.level_counts[k]
-        counts.append(total)
     return TrainingPosterior(
         channels=statistics.labels[1:],
-        channel_counts=tuple(counts),
+        channel_counts=tuple(statistics.level_counts(k) for k in range(1, len(parameters.ranks))),
         channel_means=np.concatenate([np.zeros(0), *(x.ravel() for x in solution.coupled.means)]),
         channel_covariance=_joint_covariance(crossing, solution, [parameters.ranks[k] for k in crossing.coupled]),
         speakers=statistics.labels[0],

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jointplda._typing import Array, IntArray
+from jointplda.model.parameters import Parameters
 from jointplda.scoring.evidence import Assignment, solve
 from jointplda.scoring.known_channels import KnownChannels
 from jointplda.scoring.partitions import Solver
@@ -64,8 +65,8 @@ class Enrollment:
         Where channels are known.
     samples : tuple of (n, r)
         phi of each model's samples, where they are not.
-    fingerprint : str
-        Of the parameters it was made with.
+    parameters : Parameters
+        What it was made with.
     """
 
     models: tuple[Hashable, ...]
@@ -75,7 +76,7 @@ class Enrollment:
     trained: bool
     groups: tuple[Group, ...]
     samples: tuple[Array, ...]
-    fingerprint: str
+    parameters: Parameters
 
     def __len__(self) -> int:
         return len(self.models)

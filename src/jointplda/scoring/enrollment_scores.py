@@ -5,11 +5,10 @@ from typing import Any
 import numpy as np
 
 from jointplda._typing import AnyArray, Array, IntArray
-from jointplda.model.parameters import Parameters
 from jointplda.scoring.enrollment import Enrollment, Group, factors_of
 from jointplda.scoring.known_channels import NEW, KnownChannels
 from jointplda.scoring.partitions import Solver, all_partitions, beam_for, bell, joins, likely_partitions, with_speaker
-from jointplda.scoring.projection import Gaussian, Projection, log_evidence
+from jointplda.scoring.projection import Gaussian, Projection, Projections, log_evidence
 
 ROWS = 2048
 NUMBERS = 2**22
@@ -20,18 +19,23 @@ class EnrollmentScorer:
     """Scores of an enrollment against test samples."""
 
     def __init__(
-        self, parameters: Parameters, shareable: tuple[int, ...], X: Any, dtype: Any, seen: KnownChannels | None = None
+        self,
+        projections: Projections,
+        shareable: tuple[int, ...],
+        X: Any,
+        dtype: Any,
+        seen: KnownChannels | None = None,
     ) -> None:
-        self.parameters, self.shareable, self.dtype, self.seen = parameters, shareable, dtype, seen
+        self.projections, self.shareable, self.dtype, self.seen = projections, shareable, dtype, seen
         self.X = np.asarray(X, dtype=np.float64)
-        self.ranks = tuple(parameters.ranks[k] for k in factors_of(shareable))
+        self.ranks = tuple(projections.parameters.ranks[k] for k in factors_of(shareable))
         self._sides: dict[tuple[bool, ...], tuple[Projection, Array]] = {}
         self._references: dict[tuple[bool, ...], Array] = {}
 
     def side(self, pattern: tuple[bool, ...]) -> tuple[Projection, Array]:
         """Phi of the test samples, conditions outside the pattern absorbed."""
         if pattern not in self._sides:
-            latents = Projection.of(self.parameters, factors_of(self.shareable, pattern))
+            latents = self.projections.of(factors_of(self.shareable, pattern))
             self._sides[pattern] = latents, latents.project(self.X)
         return self._sides[pattern]
 
@@ -79,7 +83,7 @@ class EnrollmentScorer:
     def unknown(self, enrollment: Enrollment, priors: Array, beam: int | None = None) -> AnyArray:
         """LLRs (models, tests) where no channels are known: sums over partitions."""
         out = np.empty((len(enrollment), len(self.X)), dtype=self.dtype)
-        latents = Projection.of(self.parameters, factors_of(self.shareable))
+        latents = self.projections.of(factors_of(self.shareable))
         solver = Solver(latents)
         sizes = np.array([len(samples) for samples in enrollment.samples])
         for n in np.unique(sizes):

@@ -6,16 +6,14 @@ Gaussian. With known labels the ratio equals that of two joint likelihoods of al
 
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import product
 
 import numpy as np
 
 from jointplda._typing import AnyArray, Array, IntArray
 from jointplda.linalg import cholesky, inverse, inverse_from_factor, log_determinant
-from jointplda.model.parameters import Parameters
 from jointplda.model.training_posterior import TrainingPosterior
-from jointplda.scoring.projection import Gaussian, Projection, log_evidence
+from jointplda.scoring.projection import Gaussian, Projections, log_evidence
 
 NEW = -1
 
@@ -55,20 +53,21 @@ class KnownChannels:
 
     Parameters
     ----------
-    parameters : Parameters
-        All ranks at least 1.
+    projections : Projections
+        Of parameters whose ranks are all at least 1.
     conditions : tuple of int
         Factors whose channels samples can share.
+    training : TrainingPosterior
     """
 
-    def __init__(self, parameters: Parameters, conditions: tuple[int, ...], training: TrainingPosterior) -> None:
-        self.parameters, self.conditions, self.training = parameters, conditions, training
-        self.latents = Projection.of(parameters, (0, *conditions))
+    def __init__(self, projections: Projections, conditions: tuple[int, ...], training: TrainingPosterior) -> None:
+        self.projections, self.conditions, self.training = projections, conditions, training
+        self.parameters = parameters = projections.parameters
+        self.latents = projections.of((0, *conditions))
         self.ranks = self.latents.ranks
         sizes = [len(training.channels[k - 1]) * parameters.ranks[k] for k in conditions]
         self.starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self.sizes = np.array([len(training.channels[k - 1]) for k in conditions], dtype=np.int64)
-        self._forms: dict[tuple[bool, tuple[Option, ...]], Form] = {}
 
     @property
     def labels(self) -> tuple[tuple[Hashable, ...], ...]:
@@ -82,12 +81,6 @@ class KnownChannels:
 
     def form(self, same_speaker: bool, options: tuple[Option, ...]) -> Form:
         """Log p of a pair with these channels, less noise alone."""
-        key = (same_speaker, options)
-        if key not in self._forms:
-            self._forms[key] = self._form(same_speaker, options)
-        return self._forms[key]
-
-    def _form(self, same_speaker: bool, options: tuple[Option, ...]) -> Form:
         Ry = self.ranks[0]
         rows = [[np.arange(Ry)], [np.arange(Ry) + (0 if same_speaker else Ry)]]
         size = Ry if same_speaker else 2 * Ry
@@ -161,7 +154,6 @@ class KnownChannels:
         covariance = np.block([[prior.covariance, cross.T], [cross, own]])
         return Gaussian(np.concatenate([prior.means, means], axis=1), covariance)
 
-    @cached_property
     def _speaker_precisions(self) -> list[tuple[IntArray, Array, Array]]:
         """Speakers with equal counts, their L^-1, and A = sum h J' (Ry, channels)."""
         training, parameters = self.training, self.parameters
@@ -169,7 +161,7 @@ class KnownChannels:
         grams, crosses = [], []
         for observed in training.observed:
             factors = (0, *(k for k in range(1, len(parameters.ranks)) if observed[k - 1]))
-            latents = Projection.of(parameters, factors)
+            latents = self.projections.of(factors)
             grams.append(latents.G[: V.shape[1], : V.shape[1]])
             crosses.append({k: latents.G[latents.spans[i], : V.shape[1]] for i, k in enumerate(factors)})
         slots = training.slots.toarray() if training.slots.shape[1] else np.zeros((len(training.speakers), 0))
@@ -198,15 +190,16 @@ class KnownChannels:
         """
         out = np.empty((len(X), len(self.training.speakers)))
         Sigma, means = self.training.channel_covariance, self.training.channel_means
+        precisions = self._speaker_precisions()
         kinds, which = np.unique(channels, axis=0, return_inverse=True)
         for c, kind in enumerate(kinds):
             tests = np.flatnonzero(which.reshape(-1) == c)
             matched = [k for k, channel in enumerate(kind) if channel != NEW]
-            latents = Projection.of(self.parameters, (0, *(self.conditions[k] for k in matched)))
+            latents = self.projections.of((0, *(self.conditions[k] for k in matched)))
             phi = latents.project(X[tests])
             reference = latents.log_noise(X[tests])
             at = np.concatenate([np.zeros(0, dtype=np.int64), *(self.places(k, kind[k]) for k in matched)])
-            for speakers, Linv, A in self._speaker_precisions:
+            for speakers, Linv, A in precisions:
                 spread = Linv @ A @ Sigma
                 own = Linv + spread @ A.T @ Linv
                 covariance = np.block([[own, -spread[:, at]], [-spread[:, at].T, Sigma[np.ix_(at, at)]]])
@@ -218,7 +211,7 @@ class KnownChannels:
 
     def channel_log_likelihoods(self, X: Array, condition: int) -> Array:
         """Log p(m | channel c) of every training channel of a condition and, last, of a new one: (n, C + 1)."""
-        latents = Projection.of(self.parameters, (self.conditions[condition],))
+        latents = self.projections.of((self.conditions[condition],))
         phi = latents.project(X)
         n, rank = len(self.training.channels[self.conditions[condition] - 1]), self.ranks[1 + condition]
         out = np.empty((len(X), n + 1))
@@ -293,6 +286,7 @@ class KnownChannelPairs:
         weights: list[Array] | None,
     ) -> None:
         self.seen, self.E, self.T, self.priors, self.weights = seen, E, T, priors, weights
+        self._forms: dict[tuple[bool, tuple[Option, ...]], Form] = {}
         kinds = [np.unique(codes, axis=0, return_inverse=True) for codes in (first, second)]
         self.kinds = [kind for kind, _ in kinds]
         self.which = [which.reshape(-1) for _, which in kinds]
@@ -323,18 +317,25 @@ class KnownChannelPairs:
         ]
         totals: list[Array | None] = [None, None]
         for choice in product(*per_condition):
-            options = tuple(self._plain(k, option) for k, (option, _, _) in enumerate(choice))
+            options = tuple(self._as_training_channels(k, option) for k, (option, _, _) in enumerate(choice))
             for side in (0, 1):
                 p = float(np.prod([probabilities[side] for _, *probabilities in choice]))
                 if p > 0.0:
-                    term, old = values(self.seen.form(side == 0, options), E, T) + np.log(p), totals[side]
+                    term, old = values(self._form(side == 0, options), E, T) + np.log(p), totals[side]
                     totals[side] = term if old is None else np.logaddexp(old, term)
         top, bottom = totals
         assert top is not None
         assert bottom is not None
         return top - bottom
 
-    def _plain(self, condition: int, option: Option) -> Option:
+    def _form(self, same_speaker: bool, options: tuple[Option, ...]) -> Form:
+        """The form of an option, made once for all blocks."""
+        key = (same_speaker, options)
+        if key not in self._forms:
+            self._forms[key] = self.seen.form(same_speaker, options)
+        return self._forms[key]
+
+    def _as_training_channels(self, condition: int, option: Option) -> Option:
         """Labels that training has not seen are new channels."""
         first, second, together = option
         n = self.seen.sizes[condition]

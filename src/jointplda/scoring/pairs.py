@@ -55,16 +55,15 @@ class PairModel:
 
     Attributes
     ----------
-    fingerprint : str
-        Of the parameters it was made of.
+    parameters : Parameters
+        What it was made of.
     """
 
-    mean: Array
+    parameters: Parameters
     hypotheses: tuple[Hypothesis, ...]
-    fingerprint: str
 
     @classmethod
-    def of(cls, parameters: Parameters, shareable: Sequence[int], fingerprint: str = "") -> "PairModel":
+    def of(cls, parameters: Parameters, shareable: Sequence[int]) -> "PairModel":
         """Hypotheses of a model whose conditions ``shareable`` (factors) can be the same in two samples."""
         root = cholesky(parameters.total_covariance)
         whitened = {k: solve_triangular(root, parameters.loadings[k], lower=True) for k in (0, *shareable)}
@@ -74,7 +73,7 @@ class PairModel:
                 shared = [0] * same_speaker + [k for k, same in zip(shareable, pattern, strict=True) if same]
                 if shared:
                     found.append(_hypothesis(same_speaker, pattern, [whitened[k] for k in shared], root))
-        return cls(parameters.mean, tuple(found), fingerprint)
+        return cls(parameters, tuple(found))
 
     def side(self, X: Any, dtype: Any = np.float64, threads: int | None = None) -> "PreparedSide":
         """Prepare samples X (n, d) once, to be scored many times."""
@@ -83,7 +82,7 @@ class PairModel:
         sizes = [len(h.shares) for h in self.hypotheses]
 
         def work(piece: slice) -> None:
-            phi = (np.asarray(X[piece], dtype=np.float64) - self.mean) @ P
+            phi = (np.asarray(X[piece], dtype=np.float64) - self.parameters.mean) @ P
             start = 0
             for i, size in enumerate(sizes):
                 at = start + 2 * i
@@ -99,7 +98,9 @@ class PairModel:
     @cached_property
     def _projections(self) -> Array:
         """Projections of all hypotheses side by side."""
-        return np.concatenate([np.zeros((len(self.mean), 0)), *(h.projection for h in self.hypotheses)], axis=1)
+        return np.concatenate(
+            [np.zeros((len(self.parameters.mean), 0)), *(h.projection for h in self.hypotheses)], axis=1
+        )
 
     @cached_property
     def _shares(self) -> Array:

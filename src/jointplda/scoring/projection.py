@@ -76,6 +76,20 @@ class Projection:
         return result
 
 
+class Projections:
+    """Projections of one model by which factors they keep, each made once."""
+
+    def __init__(self, parameters: Parameters) -> None:
+        self.parameters = parameters
+        self._made: dict[tuple[int, ...], Projection] = {}
+
+    def of(self, factors: tuple[int, ...]) -> Projection:
+        """The projection that keeps these factors and absorbs the others."""
+        if factors not in self._made:
+            self._made[factors] = Projection.of(self.parameters, factors)
+        return self._made[factors]
+
+
 @dataclass(frozen=True)
 class Gaussian:
     """Latents z ~ N(mean, covariance) of many samples' owners: means (M, r), one covariance (r, r)."""

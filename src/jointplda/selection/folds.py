@@ -1,13 +1,15 @@
 """Folds of speakers: what each model is trained on, and whom it is tried on."""
 
-from collections.abc import Hashable
+import numbers
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from jointplda import sample_matrix
-from jointplda._typing import Array, IntArray
+from jointplda._typing import AnyArray, Array, IntArray
+from jointplda._validation import check_number
 from jointplda.errors import InputError
 from jointplda.labels import MISSING
 from jointplda.model.statistics import Statistics, encode_all
@@ -52,36 +54,99 @@ class Folds:
         return sum(len(np.unique(fold.codes[:, 0])) for fold in self.folds)
 
 
-def make_folds(X: Any, y: Any, channels: Any, number: int, rng: np.random.Generator) -> Folds:
-    """Divide the speakers at random among so many folds, each summed once.
+def make_folds(X: Any, y: Any, channels: Any, cv: Any, rng: np.random.Generator) -> Folds:
+    """Divide the speakers among folds, each summed once; labels are encoded once for all.
 
-    Statistics add up, so those of a fold's training speakers are sums of the others' and the samples are read once.
+    Parameters
+    ----------
+    cv : int, scikit-learn splitter, or iterable of (train, test) rows
+        A number of folds, among which the speakers are divided at random; or splits of the rows in which no speaker
+        is in both parts, such as those of ``GroupKFold``, whose groups are the speakers.
     """
     matrix = sample_matrix.as_matrix(X)
-    codes, labels, _ = encode_all(y, channels, len(matrix))
+    codes, labels, conditions = encode_all(y, channels, len(matrix))
+    encoded = _Encoded(matrix, codes, labels, conditions)
+    if isinstance(cv, numbers.Integral) or not (hasattr(cv, "split") or isinstance(cv, Iterable)):
+        return _random_folds(encoded, int(check_number("cv", cv, 2, whole=True)), rng)
+    splits = cv.split(matrix, codes[:, 0], groups=codes[:, 0]) if hasattr(cv, "split") else cv
+    folds = [_given_fold(encoded, split, rng) for split in splits]
+    if len(folds) < 2:
+        raise InputError(f"expected two splits or more, got {len(folds)}.", parameter="cv")
+    return Folds(encoded.statistics(None), tuple(folds))
+
+
+@dataclass(frozen=True)
+class _Encoded:
+    """Samples with encoded labels."""
+
+    matrix: AnyArray
+    codes: IntArray
+    labels: tuple[tuple[Hashable, ...], ...]
+    conditions: tuple[str, ...]
+
+    def statistics(self, rows: IntArray | None) -> Statistics:
+        """Sums of some rows, or of all. A weight of one each makes the same product whether or not it is needed."""
+        weights = None if rows is None else np.ones(len(rows))
+        return Statistics.from_codes(self.matrix, self.codes, self.labels, self.conditions, rows=rows, weights=weights)
+
+    def fold(self, training: Statistics, rows: IntArray, rng: np.random.Generator) -> Fold:
+        """A fold that is tried on a bounded number of the given rows."""
+        rows = rows[some_rows(self.codes[rows], rng)]
+        held_out = np.asarray(self.matrix[rows], dtype=np.float64)
+        codes = self.codes[rows]
+        return Fold(training, held_out, codes, all_pairs(codes), tuple(self.labels[1:]))
+
+
+def _random_folds(encoded: _Encoded, number: int, rng: np.random.Generator) -> Folds:
+    """Statistics add up, so those of a fold's training speakers are sums of the others' and samples are read once."""
+    codes = encoded.codes
     speakers = int(codes[:, 0].max()) + 1
     several = np.bincount(codes[:, 0]) > 1
     number = min(number, speakers // 2, int(np.count_nonzero(several)))
     if number < 2:
+        advice = "Choose the settings yourself." if several.any() else "No model can be trained on one sample of each."
         raise InputError(
             f"Expected at least 4 speakers, and 2 with several samples each, to choose settings by holding speakers "
-            f"out; got {speakers} speaker(s), {np.count_nonzero(several)} with several samples. Use JointPLDA with "
-            "settings of your own."
+            f"out; got {speakers} speaker(s), {np.count_nonzero(several)} with several samples. {advice}"
         )
     fold_of = np.empty(speakers, dtype=np.int64)
     # Every fold gets its share of speakers, and of those that can make target trials.
     members = np.concatenate([rng.permutation(np.flatnonzero(group)) for group in (several, ~several)])
     fold_of[members] = np.arange(speakers) % number
     which = fold_of[codes[:, 0]]
-    parts = [Statistics.from_samples(matrix, y, channels, sample_weight=which == i) for i in range(number)]
-    folds = []
-    for i in range(number):
-        rows = np.flatnonzero(which == i)
-        rows = rows[some_rows(codes[rows], rng)]
-        others = Statistics.sum(part for j, part in enumerate(parts) if j != i)
-        held_out = np.asarray(matrix[rows], dtype=np.float64)
-        folds.append(Fold(others, held_out, codes[rows], all_pairs(codes[rows]), tuple(labels[1:])))
+    rows = [np.flatnonzero(which == i) for i in range(number)]
+    parts = [encoded.statistics(rows[i]) for i in range(number)]
+    folds = [
+        encoded.fold(Statistics.sum(part for j, part in enumerate(parts) if j != i), rows[i], rng)
+        for i in range(number)
+    ]
     return Folds(Statistics.sum(parts), tuple(folds))
+
+
+def _given_fold(encoded: _Encoded, split: Any, rng: np.random.Generator) -> Fold:
+    """A fold from rows of training and rows to hold out."""
+    try:
+        train, test = (np.asarray(rows, dtype=np.int64) for rows in split)
+    except (TypeError, ValueError):
+        raise InputError(
+            "expected a number of folds, a scikit-learn splitter, or pairs of row numbers (train, test).",
+            parameter="cv",
+        ) from None
+    both = np.intersect1d(encoded.codes[train, 0], encoded.codes[test, 0])
+    if len(both):
+        speaker = encoded.labels[0][int(both[0])]
+        raise InputError(
+            f"expected splits in which no speaker is on both sides, got {len(both)} such speaker(s), for example "
+            f"{speaker!r:.60}. Use GroupKFold, or a number of folds.",
+            parameter="cv",
+        )
+    counts = np.bincount(encoded.codes[test, 0]) if len(test) else np.zeros(1, dtype=np.int64)
+    if np.count_nonzero(counts) < 2 or counts.max() < 2:
+        raise InputError(
+            "expected two or more speakers in every held-out part, one of them with two or more samples.",
+            parameter="cv",
+        )
+    return encoded.fold(encoded.statistics(train), test, rng)
 
 
 def moved_samples(fold: Fold, condition: int, distance: float, rng: np.random.Generator) -> Array:
@@ -105,10 +170,7 @@ def _channel_offsets(training: Statistics, k: int, labels: tuple[Hashable, ...])
     place = {label: i for i, label in enumerate(labels)}
     where = np.array([place[label] for label in training.labels[k]], dtype=np.int64)
     sums, counts = np.zeros((len(labels), training.n_features)), np.zeros(len(labels))
-    for part in training.parts.values():
-        if k in part.levels:
-            sums[where[part.levels[k].index]] += part.levels[k].sums
-            counts[where[part.levels[k].index]] += part.levels[k].counts
+    sums[where], counts[where] = training.level_sums(k), training.level_counts(k)
     heard = np.flatnonzero(counts)
     offsets = np.zeros_like(sums)
     offsets[heard] = sums[heard] / counts[heard, None] + training.shift - training.mean

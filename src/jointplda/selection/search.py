@@ -1,20 +1,17 @@
 """The search for settings: candidates tried on held-out speakers, and the rules by which one is chosen."""
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import replace
 
 import numpy as np
 
 from jointplda._parallel import in_pieces
-from jointplda._typing import Array, BoolArray, IntArray
-from jointplda.errors import warn
+from jointplda._typing import Array, IntArray
 from jointplda.metrics import cllr, min_cllr
 from jointplda.model.channel_shrinkage import ChannelShrinkage
 from jointplda.model.fit import FitSettings, Problem, fit, supported_rank
 from jointplda.model.parameters import Parameters
-from jointplda.model.statistics import Statistics
+from jointplda.progress import Progress, ProgressCallback
 from jointplda.scoring.pairs import PairModel, PairScorer, PreparedSide
 from jointplda.selection.candidates import (
     Candidate,
@@ -26,84 +23,19 @@ from jointplda.selection.candidates import (
     strongest,
     worse,
 )
-from jointplda.selection.channel_test import ChannelTest, channel_test, crossed_speakers
+from jointplda.selection.design import Design
 from jointplda.selection.fold_trials import cell_weights
 from jointplda.selection.folds import Folds, moved_samples
+from jointplda.selection.held_out_calibration import CalibrationTrials
 
 FIRST = (0.3, 1.0, 3.0)
 CONFOUNDED = (1.0, 3.0, 10.0, 30.0)
 CHANNEL_PRIOR = 1.0
-ENOUGH_CROSSED = 8
 FEW = 20
 FAR, NEAR = 2.0, 1.0
 SAME_CHANNEL = 0.5
 
 
-@dataclass(frozen=True)
-class Design:
-    """What the labels of training allow to be told.
-
-    Attributes
-    ----------
-    crossed : tuple of int
-        For each condition: speakers heard in two or more of its channels.
-    tests : tuple of ChannelTest or None
-        For each condition with too few of these, and two channels or more: whether its channels matter.
-    """
-
-    crossed: tuple[int, ...]
-    tests: tuple[ChannelTest | None, ...]
-
-    @property
-    def confounded(self) -> bool:
-        """Whether some condition has too few speakers that were heard in several of its channels."""
-        return any(test is not None for test in self.tests)
-
-    def shares(self) -> tuple[float, ...]:
-        """Of each condition: 1 if crossed; 0 if its channels make no difference; else what can be trusted."""
-        return tuple(1.0 if test is None else test.share for test in self.tests)
-
-
-def design_of(statistics: Statistics, rng: np.random.Generator) -> Design:
-    """Look at how speakers and channels are crossed, and test the channels where they hardly are."""
-    crossed = tuple(crossed_speakers(statistics, k + 1) for k in range(len(statistics.conditions)))
-    enough = min(ENOUGH_CROSSED, statistics.n_speakers / 2)
-    tests = tuple(
-        None if number >= enough or len(statistics.labels[k + 1]) < 2 else channel_test(statistics, k + 1, rng)
-        for k, number in enumerate(crossed)
-    )
-    return Design(crossed, tests)
-
-
-def warn_of_design(design: Design, statistics: Statistics) -> None:
-    """Say what training could not tell."""
-    for k, (number, test) in enumerate(zip(design.crossed, design.tests, strict=True)):
-        if test is None:
-            if len(statistics.labels[1 + k]) < 2:
-                warn(f"{statistics.conditions[k]!r} has no two channels to tell apart: it is left out, as in PLDA.")
-            continue
-        heard = "No speaker was" if not number else f"Only {number} speaker(s) were"
-        if np.isnan(test.ratio):
-            warn(
-                f"{heard} heard in two channels of {test.condition!r}, and its channels have no two speakers to "
-                "compare them by: what is the speaker's and what the channel's cannot be told apart. "
-                f"{test.condition!r} is left out, as in PLDA."
-            )
-        elif not test.matters:
-            warn(
-                f"{heard} heard in two channels of {test.condition!r}, and speakers of different channels differ no "
-                f"more than chance allows (p = {test.p_value:.2g}): {test.condition!r} is left out, as in PLDA."
-            )
-        else:
-            warn(
-                f"{heard} heard in two channels of {test.condition!r}: what another channel does to a speaker cannot "
-                f"be learned, only that channels differ (F = {test.ratio:.3g}, p = {test.p_value:.2g}). Of the "
-                f"variance found between them {100 * test.share:.0f} % is left to them, and the calibration is a "
-                "cautious guess. A few speakers in two channels would help."
-            )
-
-
-Progress = Callable[[CandidateResult, int], object]
 Key = tuple[int, tuple[int, ...], tuple[int, ...]]
 Fitted = tuple[Key, float, float]
 
@@ -120,7 +52,7 @@ class Search:
         design: Design,
         settings: FitSettings,
         rng: np.random.Generator,
-        callback: Progress | None = None,
+        callback: ProgressCallback | None = None,
         channel_priors: tuple[float, ...] | None = None,
         threads: int | None = None,
     ) -> None:
@@ -225,7 +157,7 @@ class Search:
             one = CandidateResult(candidate, tuple(criteria), tuple(costs), time.perf_counter() - began)
             self.tried[candidate], self.scores[candidate] = one, scores
             if self.callback is not None:
-                self.callback(one, len(self.tried))
+                self.callback(Progress("settings", len(self.tried), None, one))
         return self.tried[candidate]
 
     def _scores(self, candidate: Candidate, i: int) -> Array:
@@ -259,7 +191,7 @@ class Search:
         shares, priors = (tuple(each[k] for k in kept) for each in (candidate.channel_shares, candidate.channel_priors))
         return ChannelShrinkage(ranks, shares, priors).apply(self.fitted[key, *strengths])
 
-    def calibration_trials(self, candidate: Candidate) -> "CalibrationTrials":
+    def calibration_trials(self, candidate: Candidate) -> CalibrationTrials:
         """Scores, targets and weights of the held-out pairs of all folds, moved targets among them."""
         target, same, fold_of = [], [], []
         for i, (fold, rows) in enumerate(zip(self.folds.folds, self.moved_rows, strict=True)):
@@ -269,15 +201,6 @@ class Search:
         targets = np.concatenate(target)
         weights = cell_weights(targets, np.concatenate(same))
         return CalibrationTrials(np.concatenate(self.scores[candidate]), targets, weights, np.concatenate(fold_of))
-
-
-class CalibrationTrials(NamedTuple):
-    """Raw scores of held-out pairs, which are targets, their weights, and the fold of each."""
-
-    scores: Array
-    target: BoolArray
-    weights: Array
-    fold: IntArray
 
 
 def _matrix(left: PreparedSide, right: PreparedSide, priors: Array) -> Array:

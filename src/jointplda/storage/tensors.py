@@ -1,7 +1,7 @@
 """Safe files: safetensors with one JSON value of metadata, written whole or not at all."""
 
 import json
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -22,10 +22,11 @@ def write_tensors(
 ) -> None:
     """Write arrays and metadata under a temporary name, read them back, compare, and rename.
 
-    Arrays are made C-ordered first: safetensors stores others wrongly without a word.
+    Arrays are made C-ordered first, because safetensors stores arrays of another order wrongly and does not say so.
+    The metadata are strict JSON: NaN and infinity are refused.
     """
     ordered = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
-    text = json.dumps({"kind": kind, "version": version, **metadata}, sort_keys=True, allow_nan=True)
+    text = json.dumps({"kind": kind, "version": version, **metadata}, sort_keys=True, allow_nan=False)
     with replacing(path) as name:
         save_file(ordered, name, metadata={KEY: text})
         stored, _ = read_tensors(name, kind, version)
@@ -35,15 +36,15 @@ def write_tensors(
 
 
 def read_tensors(path: str | PathLike[str], kind: str, version: int) -> tuple[dict[str, AnyArray], dict[str, Any]]:
-    """Read what ``write_tensors`` wrote, or say clearly why not."""
+    """Read what ``write_tensors`` wrote, of the given version or an earlier one, or say clearly why not."""
     target = Path(path)
     tensors, metadata = _read(target, with_tensors=True)
     if metadata["kind"] != kind:
         raise FileError(f"{target}: expected a jointplda {kind} file, got a jointplda {metadata['kind']} file.")
-    if metadata.get("version") != version:
+    if metadata.get("version") not in range(1, version + 1):
         raise FileError(
-            f"{target}: this release reads version {version} of {kind} files, and this one is version "
-            f"{metadata.get('version')}; use the release that wrote it, or write it anew."
+            f"{target}: this release reads versions up to {version} of {kind} files, and this one is version "
+            f"{metadata.get('version')!r:.20}; use the release that wrote it, or write it anew."
         )
     return tensors, metadata
 
@@ -72,32 +73,3 @@ def _read(target: Path, *, with_tensors: bool) -> tuple[dict[str, AnyArray], dic
     if not isinstance(metadata, dict) or "kind" not in metadata:
         raise FileError(f"{target}: a safetensors file, but not one of jointplda.")
     return tensors, metadata
-
-
-def pack_labels(labels: tuple[tuple[Hashable, ...], ...]) -> AnyArray:
-    """Labels as bytes of JSON: a tensor, because the header of a file has limited room."""
-    text = json.dumps([[_plain(label) for label in levels] for levels in labels], ensure_ascii=False)
-    return np.frombuffer(text.encode("utf-8", "surrogatepass"), dtype=np.uint8)
-
-
-def unpack_labels(packed: AnyArray) -> tuple[tuple[Hashable, ...], ...]:
-    """Inverse of ``pack_labels``."""
-    levels = json.loads(packed.tobytes().decode("utf-8", "surrogatepass"))
-    return tuple(tuple(_from_plain(label) for label in some) for some in levels)
-
-
-def _plain(label: Hashable) -> Any:
-    if isinstance(label, tuple):
-        return [_plain(part) for part in label]
-    if isinstance(label, np.generic):
-        label = label.item()
-    if isinstance(label, (str, bool, int, float)):
-        return label
-    raise FileError(
-        f"Labels of type {type(label).__name__} cannot be stored in a file ({label!r:.50}); "
-        "use strings, numbers, booleans, or tuples of these."
-    )
-
-
-def _from_plain(label: Any) -> Hashable:
-    return tuple(_from_plain(part) for part in label) if isinstance(label, list) else label

@@ -1,0 +1,67 @@
+"""The likelihood and the posterior of labelled samples: methods that all estimators have."""
+
+from typing import Any
+
+import numpy as np
+
+from jointplda.errors import InputError
+from jointplda.estimators.scoring_methods import ScoringMethods
+from jointplda.model.estep import solve
+from jointplda.model.layout import lay_out
+from jointplda.model.posterior import Posterior, posterior
+from jointplda.model.statistics import Statistics
+
+
+class LikelihoodMethods(ScoringMethods):
+    """Exact log-likelihood and posterior under the fitted model."""
+
+    def log_likelihood(self, X: Any, y: Any, channels: Any = None) -> float:
+        """Exact log p(M) of labelled samples, all latents integrated out, in nats.
+
+        Parameters
+        ----------
+        X : (n, d) array
+        y : (n,) labels
+            Speakers; tied among these samples, and none of them is taken to be a training speaker.
+        channels : as in ``fit``, optional
+            Without it every sample is in a channel of its own.
+        """
+        matrix = self._checked(X)
+        return self._log_likelihood(Statistics.from_samples(matrix, y, self._conditions(channels, len(matrix))))
+
+    def score(self, X: Any, y: Any, *, channels: Any = None, sample_weight: Any = None) -> float:
+        """Mean log-likelihood per sample: ``log_likelihood`` divided by the number of samples.
+
+        A sample of weight w counts as w samples. Channels are given by name only, because scikit-learn's own classes
+        take weights in their place.
+        """
+        matrix = self._checked(X)
+        channels = self._conditions(channels, len(matrix))
+        statistics = Statistics.from_samples(matrix, y, channels, sample_weight=sample_weight)
+        return self._log_likelihood(statistics) / statistics.n_samples
+
+    def posterior(self, X: Any, y: Any, channels: Any = None) -> Posterior:
+        """Posterior means and covariances of every y and x given labelled samples.
+
+        Returns
+        -------
+        Posterior
+            ``.speakers`` and ``.channels`` (one per condition), each with ``labels``, ``index`` (the level
+            of each sample), ``means`` (levels, r) and ``covariances`` (levels, r, r).
+        """
+        matrix = self._checked(X)
+        return posterior(matrix, y, self._conditions(channels, len(matrix)), self._scorer().fitted.parameters)
+
+    def _log_likelihood(self, statistics: Statistics) -> float:
+        active, kept = self._scorer().fitted.parameters.active()
+        return solve(lay_out(statistics.with_conditions(kept), active.ranks), active).log_likelihood
+
+    def _conditions(self, channels: Any, n: int) -> Any:
+        """Channels as the fitted model needs them: one column per condition, in the order of training."""
+        scorer = self._scorer()
+        if channels is None:
+            wanted = len(scorer.fitted.channel_ranks)
+            return np.full((n, wanted), None, dtype=object) if wanted else None
+        if not scorer.fitted.channels_shared:
+            raise InputError("PLDA knows no channels: leave them out, or use JointPLDA.", parameter="channels")
+        return scorer.arguments.ordered(channels)

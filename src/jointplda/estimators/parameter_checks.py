@@ -1,0 +1,104 @@
+"""Parameters and settings as users give them to estimators, checked, each with one clear error."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from jointplda._typing import Array
+from jointplda._validation import check_number
+from jointplda.errors import InputError
+from jointplda.linalg import cholesky, symmetric
+from jointplda.scoring.fitted import FittedModel, Trace
+
+
+def canonical(W: Array) -> Array:
+    """The same W W' with orthogonal columns, longest first, the largest entry of each positive."""
+    left, values, _ = np.linalg.svd(W, full_matrices=False)
+    W = left * values
+    signs = np.sign(W[np.argmax(np.abs(W), axis=0), np.arange(W.shape[1])])
+    return np.ascontiguousarray(W * np.where(signs == 0, 1.0, signs))
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """A generator from a seed, a generator, or scikit-learn's RandomState."""
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31, size=4))
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"expected an integer, a Generator or a RandomState: {error}.", parameter="random_state"
+        ) from None
+
+
+def check_callback(callback: Any) -> None:
+    """Raise unless the callback is None or can be called."""
+    if callback is not None and not callable(callback):
+        raise InputError(f"expected a function of one argument, got {callback!r:.60}.", parameter="callback")
+
+
+def per_condition(name: str, given: Any, conditions: int, least: float, most: float) -> tuple[float, ...]:
+    """A setting given as one number for all conditions, or as one for each."""
+    values = np.asarray(given, dtype=object)
+    if values.ndim == 0:
+        return (check_number(name, values.item(), least, most),) * conditions
+    if values.ndim > 1 or len(values) != conditions:
+        raise InputError(
+            f"expected one number, or a list with one for each condition (there are {conditions}), got {given!r:.60}.",
+            parameter=name,
+        )
+    return tuple(check_number(name, value, least, most) for value in values.tolist())
+
+
+def checked_model(
+    mean: Any, V: Any, U: Any, D: Any, channel_ranks: Sequence[int] | None, *, channels_shared: bool
+) -> FittedModel:
+    """A fitted model from parameters, if they are finite and their shapes belong together."""
+    mean, V, D = _finite(mean, "mean"), _finite(V, "V"), _finite(D, "D")
+    U = np.zeros((mean.size, 0)) if U is None else _finite(U, "U")
+    ranks = _checked_ranks(mean, V, U, D, channel_ranks)
+    D = np.diag(D) if D.ndim == 1 else D
+    try:
+        cholesky(symmetric(D))
+    except np.linalg.LinAlgError:
+        raise InputError(
+            "expected a positive definite precision matrix; is it a covariance or singular?", parameter="D"
+        ) from None
+    if not np.allclose(D, D.T, rtol=1e-6, atol=1e-9 * float(np.abs(D).max())):
+        raise InputError("expected a symmetric precision matrix.", parameter="D")
+    ends = np.cumsum([0, *ranks])
+    loadings = (V.copy(), *(U[:, a:b].copy() for a, b in pairwise(ends)))
+    return FittedModel(mean.copy(), loadings, symmetric(D), None, channels_shared, Trace(np.zeros(0), False))
+
+
+def _finite(values: Any, name: str) -> Array:
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"expected an array of numbers, got {type(values).__name__}.", parameter=name) from None
+    if not np.isfinite(array).all():
+        raise InputError("expected finite numbers, got NaN or infinity.", parameter=name)
+    return array
+
+
+def _checked_ranks(mean: Array, V: Array, U: Array, D: Array, channel_ranks: Any) -> tuple[int, ...]:
+    """Ranks of the conditions, if all shapes belong together."""
+    d = mean.size
+    if mean.ndim != 1 or V.ndim != 2 or len(V) != d or U.ndim != 2 or len(U) != d or D.shape not in ((d,), (d, d)):
+        raise InputError(
+            "Expected mean (d,), V (d, Ry), U (d, Rx) and D (d, d) or (d,), got shapes "
+            f"{mean.shape}, {V.shape}, {U.shape} and {D.shape}."
+        )
+    if V.shape[1] < 1:
+        raise InputError("expected at least one column.", parameter="V")
+    if channel_ranks is None:
+        return (U.shape[1],) if U.shape[1] else ()
+    given = np.atleast_1d(np.asarray(channel_ranks))
+    if given.ndim != 1 or given.dtype.kind not in "iu" or given.sum() != U.shape[1] or (given < 0).any():
+        raise InputError(
+            f"expected ranks that add up to {U.shape[1]}, the columns of U, got {channel_ranks!r:.60}.",
+            parameter="channel_ranks",
+        )
+    return tuple(int(rank) for rank in given)

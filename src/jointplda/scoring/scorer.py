@@ -1,0 +1,308 @@
+"""All scores of a fitted model: log-likelihood ratios in natural logarithms, with their constant.
+
+A score is log p(samples | same speaker) - log p(samples | different speakers). At 0 the samples are as likely under
+both; to accept where the same speaker is more probable, the threshold is -log(prior odds of the same speaker).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from jointplda import sample_matrix
+from jointplda._parallel import fill_matrix, in_pieces
+from jointplda._typing import AnyArray, Array
+from jointplda.errors import InputError, warn
+from jointplda.labels import MISSING, encode
+from jointplda.progress import ProgressCallback
+from jointplda.scoring.channel_arguments import ChannelArguments, check_length, names_of
+from jointplda.scoring.enrollment import Enrollment, enroll_known, factors_of
+from jointplda.scoring.enrollment_scores import EnrollmentScorer
+from jointplda.scoring.fitted import FittedModel
+from jointplda.scoring.known_channels import KnownChannelPairs, KnownChannels
+from jointplda.scoring.pairs import PairModel, PairScorer, PreparedSide
+from jointplda.scoring.partitions import Solver
+from jointplda.scoring.projection import Projection, Projections
+from jointplda.scoring.sets import SetScorer
+from jointplda.scoring.trial_arguments import beam_width, checked_pairs, checked_sets, chosen_models, score_dtype
+
+FLOAT32_ERROR = 2e-3
+TRIALS = 2**11
+
+
+@dataclass(frozen=True)
+class PairOptions:
+    """How pairs of samples are scored; see ``score_matrix`` of the estimators for what each option means."""
+
+    same_channel: Any = 0.5
+    enroll_channels: Any = None
+    test_channels: Any = None
+    channel_weights: Any = None
+    use_training: bool = True
+    calibrated: bool = True
+    dtype: Any = None
+    threads: int | None = None
+
+
+class Scorer:
+    """Scores of one fitted model. What scoring needs is made when it is first used, and kept."""
+
+    def __init__(self, fitted: FittedModel) -> None:
+        self.fitted = fitted
+        self.arguments = ChannelArguments(fitted)
+
+    @cached_property
+    def pair_model(self) -> PairModel:
+        """Hypotheses of pairs of samples."""
+        return PairModel.of(self.fitted.active, self.fitted.shareable)
+
+    @cached_property
+    def projections(self) -> Projections:
+        """Maps from samples to what the latents see of them."""
+        return Projections(self.fitted.active)
+
+    @cached_property
+    def projection(self) -> Projection:
+        """The map that keeps the speaker and every condition that samples can share."""
+        return self.projections.of(factors_of(self.fitted.shareable))
+
+    @cached_property
+    def known_channels(self) -> KnownChannels:
+        """Channels and speakers of training with their posterior; an error where they were not kept."""
+        if self.fitted.training is None:
+            raise InputError(
+                "This model does not know its training channels and speakers: it was made from parameters, or training "
+                "had too many of them to keep."
+            )
+        return KnownChannels(self.projections, self.fitted.shareable, self.fitted.training)
+
+    def prepare(self, X: Any, dtype: Any = None) -> PreparedSide:
+        """Prepare samples X (n, d) once, to be scored many times by ``matrix`` and ``trials``."""
+        return self.pair_model.side(self._numbers(X, "X"), score_dtype(dtype, X))
+
+    def matrix(
+        self,
+        enroll: Any,
+        test: Any,
+        options: PairOptions,
+        out: str | PathLike[str] | None = None,
+        callback: ProgressCallback | None = None,
+    ) -> AnyArray:
+        """LLRs of every sample of one side against every sample of the other, (n, m)."""
+        scorer, shape, kind = self._pair_scorer(enroll, test, options)
+        calibrate = self._calibration(options.calibrated)
+
+        def fill(rows: slice, columns: slice, block: AnyArray) -> None:
+            scorer.fill(rows, columns, block)
+            calibrate(block)
+
+        return fill_matrix(fill, shape, kind, out, options.threads, callback)
+
+    def trials(self, enroll: Any, test: Any, pairs: Any, options: PairOptions) -> AnyArray:
+        """LLRs of listed pairs of rows (trials, 2)."""
+        scorer, shape, kind = self._pair_scorer(enroll, test, options)
+        rows = checked_pairs(pairs, *shape)
+        result = np.empty(len(rows), dtype=kind)
+        in_pieces(lambda piece: scorer.trials(rows[piece], result[piece]), len(rows), TRIALS, options.threads)
+        return self._calibration(options.calibrated)(result)
+
+    def _pair_scorer(
+        self, enroll: Any, test: Any, options: PairOptions
+    ) -> tuple[PairScorer | KnownChannelPairs, tuple[int, int], Any]:
+        """What scores pairs of samples, how many there are, and as which type."""
+        priors, channels = self.arguments.priors(options.same_channel), (options.enroll_channels, options.test_channels)
+        trained = options.use_training and self.arguments.are_training_channels(*channels)
+        if options.channel_weights is None and not trained:
+            left, right = self._sides(enroll, test, options.dtype)
+            codes = self.arguments.pair_codes(*channels, len(left), len(right))
+            return PairScorer(left, right, priors, *codes), (len(left), len(right)), left.table.dtype
+        for parameter, side in (("enroll", enroll), ("test", test)):
+            if isinstance(side, PreparedSide):
+                raise InputError(
+                    "give the samples themselves, not prepared ones, where training channels matter.",
+                    parameter=parameter,
+                )
+        known = self.known_channels
+        E, T = self._samples(enroll, "enroll"), self._samples(test, "test")
+        first, labels = self.arguments.codes_like(channels[0], known.labels, len(E), "enroll_channels")
+        second, _ = self.arguments.codes_like(channels[1], labels, len(T), "test_channels")
+        weights = options.channel_weights
+        weights = None if weights is None else self.arguments.weights(weights, known.training)
+        scorer = KnownChannelPairs(
+            known, known.latents.project(E), known.latents.project(T), first, second, priors, weights
+        )
+        return scorer, (len(E), len(T)), score_dtype(options.dtype, enroll, test)
+
+    def _sides(self, enroll: Any, test: Any, dtype: Any) -> tuple[PreparedSide, PreparedSide]:
+        """Both sides as one type; float64 where float32 was not asked for and would lose too much."""
+        left = self._side(enroll, "enroll", dtype, test)
+        right = self._side(test, "test", left.table.dtype, enroll)
+        if left.table.dtype == np.float32 and max(left.rounding, right.rounding) > FLOAT32_ERROR:
+            if dtype is None and not isinstance(enroll, PreparedSide) and not isinstance(test, PreparedSide):
+                return self._sides(enroll, test, np.float64)
+            warn(
+                f"float32 scores may be off by about {max(left.rounding, right.rounding):.1g} nats: the noise is small "
+                "beside the rest. Use dtype=float64."
+            )
+        return left, right
+
+    def _side(self, X: Any, parameter: str, dtype: Any, other: Any) -> PreparedSide:
+        if isinstance(X, PreparedSide):
+            if X.model.parameters is not self.fitted.active:
+                raise InputError(
+                    "was prepared by another model, or before this one was fitted again.", parameter=parameter
+                )
+            kind = X.table.dtype if dtype is None else score_dtype(dtype)
+            return X if X.table.dtype == kind else PreparedSide(X.model, X.table.astype(kind))
+        if dtype is None and isinstance(other, PreparedSide):
+            dtype = other.table.dtype
+        return self.pair_model.side(self._numbers(X, parameter), score_dtype(dtype, X, other))
+
+    def enroll(self, X: Any, models: Any, channels: Any = None, use_training: bool = True) -> Enrollment:
+        """Models of one or more samples each."""
+        matrix = self._samples(X, "X")
+        codes, labels = encode(models, what="models")
+        check_length("models", codes, len(matrix))
+        if (codes == MISSING).any():
+            rows = np.flatnonzero(codes == MISSING)[:5].tolist()
+            raise InputError(f"no model given for row(s) {rows}.", parameter="models")
+        phi, active = self.projection.project(matrix), self.fitted.active
+        if channels is None and self.fitted.shareable:
+            order = np.argsort(codes, kind="stable")
+            samples = np.split(phi[order], np.cumsum(np.bincount(codes, minlength=len(labels)))[:-1])
+            return Enrollment(tuple(labels), False, (), None, False, (), tuple(samples), active)
+        known = self._known_or_none(use_training and channels is not None)
+        levels, names = self.arguments.codes_like(channels, self._labels(known), len(matrix), "channels")
+        groups = enroll_known(phi, codes, levels, len(labels), Solver(self.projection), known)
+        return Enrollment(tuple(labels), True, names, names_of(channels), known is not None, groups, (), active)
+
+    def against(
+        self,
+        enrollment: Enrollment,
+        test: Any,
+        *,
+        test_channels: Any = None,
+        same_channel: Any = 0.5,
+        models: Any = None,
+        beam: int | None = None,
+        calibrated: bool = True,
+        dtype: Any = None,
+    ) -> AnyArray:
+        """LLRs of every model of an enrollment against every test sample, (models, tests)."""
+        calibrate = self._calibration(calibrated)
+        if not isinstance(enrollment, Enrollment):
+            raise InputError(f"expected what enroll() gave, got {type(enrollment).__name__}.", parameter="enrollment")
+        if enrollment.parameters is not self.fitted.active:
+            raise InputError("was made by another model, or before this one was fitted again.", parameter="enrollment")
+        chosen = chosen_models(enrollment, models)
+        matrix = self._samples(test, "test")
+        known = self.known_channels if enrollment.trained else None
+        scorer = EnrollmentScorer(self.projections, self.fitted.shareable, matrix, score_dtype(dtype, test), known)
+        if enrollment.channels_known:
+            codes = None
+            if test_channels is not None:
+                labels, names = enrollment.channel_labels, enrollment.conditions
+                codes, _ = self.arguments.codes_like(test_channels, labels, len(matrix), "test_channels", names)
+                codes = np.where(codes < [len(of_condition) for of_condition in labels], codes, MISSING)
+            return calibrate(scorer.known(enrollment, codes)[chosen])
+        if test_channels is not None:
+            raise InputError(
+                "the enrollment was made without channels; give enroll() its channels.", parameter="test_channels"
+            )
+        priors = self.arguments.priors(same_channel)
+        return calibrate(scorer.unknown(enrollment, priors, beam_width(beam))[chosen])
+
+    def sets(
+        self,
+        sets_a: Any,
+        sets_b: Any,
+        *,
+        channels_a: Any = None,
+        channels_b: Any = None,
+        same_channel: Any = 0.5,
+        pairs: Any = None,
+        use_training: bool = True,
+        calibrated: bool = True,
+        beam: int | None = None,
+    ) -> Array:
+        """LLRs of sets of samples against sets of samples, (len(sets_a), len(sets_b)), or (n,) of listed pairs."""
+        sides = [
+            [self.projection.project(self._samples(X, name)) for X in checked_sets(sets, name)]
+            for name, sets in (("sets_a", sets_a), ("sets_b", sets_b))
+        ]
+        known = self._known_or_none(use_training)
+        codes = self.arguments.set_codes(sides, channels_a, channels_b, self._labels(known))
+        scorer = SetScorer(self.projection, self.arguments.priors(same_channel), beam_width(beam), known)
+        shape = len(sides[0]), len(sides[1])
+        rows = np.argwhere(np.ones(shape)) if pairs is None else checked_pairs(pairs, *shape)
+        result = np.empty(len(rows))
+        for at, (i, j) in enumerate(rows):
+            a, b = sides[0][i], sides[1][j]
+            if codes is None and self.fitted.shareable:
+                result[at] = scorer.unknown(a, b)
+            else:
+                of_pair = np.zeros((len(a) + len(b), 0), dtype=np.int64)
+                if codes is not None:
+                    of_pair = np.concatenate([codes[0][i], codes[1][j]])
+                result[at] = scorer.known(a, b, of_pair)
+        self._calibration(calibrated)(result)
+        return result if pairs is not None else result.reshape(shape)
+
+    def speaker_log_posterior(self, X: Any, channels: Any = None) -> Array:
+        """Log posterior of every training speaker, all equally probable before: (n, speakers)."""
+        known = self.known_channels
+        matrix = self._samples(X, "X")
+        levels, _ = self.arguments.codes_like(channels, known.labels, len(matrix), "channels")
+        values = known.speaker_log_likelihoods(matrix, np.where(levels < known.sizes, levels, MISSING))
+        values -= values.max(axis=1, keepdims=True)
+        normalised: Array = values - np.log(np.exp(values).sum(axis=1, keepdims=True))
+        return normalised
+
+    def channel_posterior(self, X: Any, channel_weights: Any, condition: int) -> tuple[tuple[Any, ...], Array]:
+        """Training channels of a condition and None for a new one, with their probabilities (n, channels + 1)."""
+        known, at = self.known_channels, self.arguments.position(condition)
+        matrix = self._samples(X, "X")
+        many = [channel_weights if k == condition else "estimated" for k in range(self.arguments.n_conditions)]
+        weights = self.arguments.weights(many, known.training)[at]
+        with np.errstate(divide="ignore"):
+            values = known.channel_log_likelihoods(matrix, at) + np.log(weights)
+        values -= values.max(axis=1, keepdims=True)
+        chances = np.exp(values)
+        return (*known.labels[at], None), chances / chances.sum(axis=1, keepdims=True)
+
+    def _known_or_none(self, wanted: bool) -> KnownChannels | None:
+        return self.known_channels if wanted and self.fitted.training is not None else None
+
+    def _labels(self, known: KnownChannels | None) -> tuple[tuple[Any, ...], ...]:
+        return tuple(() for _ in self.fitted.shareable) if known is None else known.labels
+
+    def _samples(self, X: Any, parameter: str) -> Array:
+        """Samples of the right dimension, without NaN or infinity, as float64."""
+        return np.asarray(self._numbers(X, parameter), dtype=np.float64)
+
+    def _numbers(self, X: Any, parameter: str) -> AnyArray:
+        """The same in the type they have."""
+        matrix = sample_matrix.as_matrix(X, what=parameter)
+        d = len(self.fitted.mean)
+        if matrix.shape[1] != d:
+            raise InputError(f"expected samples of dimension {d}, got {matrix.shape[1]}.", parameter=parameter)
+        sample_matrix.check_numbers(matrix)
+        return matrix
+
+    def _calibration(self, calibrated: Any) -> Callable[[AnyArray], AnyArray]:
+        """What is done to scores, in place: nothing, or the calibration that the model carries."""
+        if not isinstance(calibrated, bool | np.bool_):
+            raise InputError(f"expected True or False, got {calibrated!r:.60}.", parameter="calibrated")
+        calibration = self.fitted.calibration
+        if not calibrated or calibration is None:
+            return lambda scores: scores
+
+        def apply(scores: AnyArray) -> AnyArray:
+            scores *= calibration.scale
+            scores += calibration.offset
+            return scores
+
+        return apply

@@ -1,0 +1,199 @@
+"""Frozen records as files: numbers and texts in a JSON header, arrays and long lists of labels as tensors.
+
+The type hints of a record say how each of its fields is stored, so that a new field needs no code here:
+
+    None, bool, int, float, str         JSON; a float that is not finite as "nan", "inf" or "-inf"
+    ndarray, csr_array                  one tensor, or three with the shape in JSON
+    tuple[Hashable, ...]                labels: JSON text as a tensor of bytes, because a header has limited room
+    tuple, Mapping, dataclass, Any      their parts; Any is JSON or an array
+
+A field with ``metadata={"stored": False}`` is left out, and has its default when the record is read.
+"""
+
+import json
+import math
+from collections.abc import Hashable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from os import PathLike
+from types import NoneType, UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from jointplda._typing import AnyArray
+from jointplda.errors import FileError
+from jointplda.storage.tensors import read_tensors, write_tensors
+from jointplda.storage.upgrades import upgraded
+
+VERSION = 2
+Record = TypeVar("Record")
+Tensors = dict[str, AnyArray]
+
+
+def write_record(path: str | PathLike[str], kind: str, record: Any) -> None:
+    """Write a record as a safetensors file of the given kind, whole or not at all."""
+    tensors: Tensors = {}
+    header = encode(record, type(record), kind, tensors)
+    write_tensors(path, kind, VERSION, tensors, {"record": header})
+
+
+def read_record(path: str | PathLike[str], kind: str, record_type: type[Record]) -> Record:
+    """Read what ``write_record`` wrote, or what earlier versions wrote for the same kind."""
+    tensors, metadata = read_tensors(path, kind, VERSION)
+    try:
+        header = upgraded(kind, metadata, tensors)
+        record: Record = decode(header, record_type, tensors)
+    except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
+        raise FileError(f"{path}: a jointplda {kind} file that lacks some of its content ({error}).") from None
+    return record
+
+
+def encode(value: Any, hint: Any, name: str, tensors: Tensors) -> Any:
+    """A value as JSON; its arrays are put into ``tensors`` under names that start with ``name``."""
+    hint = _without_none(hint)
+    if value is None:
+        return None
+    if isinstance(value, np.ndarray):
+        tensors[name] = value
+        return {"tensor": name}
+    if isinstance(value, csr_array):
+        parts = {"data": value.data, "indices": value.indices, "indptr": value.indptr}
+        tensors |= {f"{name}.{part}": _wide(array) for part, array in parts.items()}
+        return {"sparse": name, "shape": list(value.shape)}
+    if is_labels(hint):
+        tensors[name] = pack_labels(value)
+        return {"labels": name}
+    if is_dataclass(value) and not isinstance(value, type):
+        hints = get_type_hints(type(value))
+        return {
+            field.name: encode(getattr(value, field.name), hints[field.name], f"{name}.{field.name}", tensors)
+            for field in fields(value)
+            if field.metadata.get("stored", True)
+        }
+    if isinstance(value, Mapping):
+        return _encode_mapping(value, hint, name, tensors)
+    if isinstance(value, tuple | list):
+        return [encode(part, _part_hint(hint, i), f"{name}.{i}", tensors) for i, part in enumerate(value)]
+    return _plain(value, name)
+
+
+def _encode_mapping(value: Mapping[Any, Any], hint: Any, name: str, tensors: Tensors) -> Any:
+    of = (get_args(hint) or (Any, Any))[1]
+    if all(isinstance(key, str) for key in value):
+        return {key: encode(part, of, f"{name}.{key}", tensors) for key, part in value.items()}
+    return [[_plain_key(key), encode(part, of, f"{name}.{i}", tensors)] for i, (key, part) in enumerate(value.items())]
+
+
+def decode(value: Any, hint: Any, tensors: Tensors) -> Any:
+    """Inverse of ``encode`` for a value of type ``hint``."""
+    hint = _without_none(hint)
+    if value is None:
+        return None
+    if is_labels(hint):
+        return unpack_labels(tensors[value["labels"]])
+    if hint is csr_array:
+        data, indices, indptr = (tensors[f"{value['sparse']}.{part}"] for part in ("data", "indices", "indptr"))
+        return csr_array((data, indices, indptr), shape=tuple(value["shape"]))
+    if hint is Any:
+        return tensors[value["tensor"]] if isinstance(value, dict) and set(value) == {"tensor"} else _any(value)
+    if get_origin(hint) is np.ndarray:
+        return tensors[value["tensor"]]
+    if is_dataclass(hint):
+        return _decode_record(value, hint, tensors)
+    origin = get_origin(hint)
+    if origin is tuple:
+        return tuple(decode(part, _part_hint(hint, i), tensors) for i, part in enumerate(value))
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        of = get_args(hint)
+        pairs = value.items() if isinstance(value, dict) else value
+        return {_key(key, of[0]): decode(part, of[1], tensors) for key, part in pairs}
+    if hint is float:
+        return float(value)
+    if type(value) is not hint:
+        raise TypeError(f"expected {hint.__name__}, got {type(value).__name__} {value!r:.40}")
+    return value
+
+
+def _decode_record(value: dict[str, Any], hint: Any, tensors: Tensors) -> Any:
+    hints = get_type_hints(hint)
+    stored = [field for field in fields(hint) if field.metadata.get("stored", True)]
+    missing = [f.name for f in stored if f.name not in value and f.default is MISSING and f.default_factory is MISSING]
+    if missing:
+        raise KeyError(missing[0])
+    return hint(**{f.name: decode(value[f.name], hints[f.name], tensors) for f in stored if f.name in value})
+
+
+def is_labels(hint: Any) -> bool:
+    """Whether a hint is that of labels: a tuple of hashables."""
+    return get_origin(hint) is tuple and get_args(hint) == (Hashable, ...)
+
+
+def pack_labels(labels: tuple[Hashable, ...]) -> AnyArray:
+    """Labels as bytes of JSON."""
+    text = json.dumps([_plain_label(label) for label in labels], ensure_ascii=False)
+    return np.frombuffer(text.encode("utf-8", "surrogatepass"), dtype=np.uint8)
+
+
+def unpack_labels(packed: AnyArray) -> tuple[Hashable, ...]:
+    """Inverse of ``pack_labels``."""
+    return tuple(_label(label) for label in json.loads(packed.tobytes().decode("utf-8", "surrogatepass")))
+
+
+def _plain_label(label: Hashable) -> Any:
+    if isinstance(label, tuple):
+        return [_plain_label(part) for part in label]
+    if isinstance(label, np.generic):
+        label = label.item()
+    if isinstance(label, str | bool | int | float):
+        return label
+    raise FileError(
+        f"Labels of type {type(label).__name__} cannot be stored in a file ({label!r:.50}); "
+        "use strings, numbers, booleans, or tuples of these."
+    )
+
+
+def _label(label: Any) -> Hashable:
+    return tuple(_label(part) for part in label) if isinstance(label, list) else label
+
+
+def _plain(value: Any, name: str) -> Any:
+    """A number or a text as JSON has it."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, str | bool | int | float):
+        return value
+    raise FileError(f"{name}: a value of type {type(value).__name__} cannot be stored in a file ({value!r:.50}).")
+
+
+def _plain_key(key: Any) -> Any:
+    return list(key) if isinstance(key, tuple) else key
+
+
+def _key(key: Any, hint: Any) -> Any:
+    return tuple(key) if get_origin(hint) is tuple else key
+
+
+def _any(value: Any) -> Any:
+    return {key: decode(part, Any, {}) for key, part in value.items()} if isinstance(value, dict) else value
+
+
+def _without_none(hint: Any) -> Any:
+    """T of ``T | None``."""
+    if get_origin(hint) in (Union, UnionType):
+        rest = [part for part in get_args(hint) if part is not NoneType]
+        return rest[0] if len(rest) == 1 else Any
+    return hint
+
+
+def _part_hint(hint: Any, i: int) -> Any:
+    arguments = get_args(hint)
+    if not arguments:
+        return Any
+    return arguments[0] if len(arguments) == 2 and arguments[1] is Ellipsis else arguments[i]
+
+
+def _wide(array: AnyArray) -> AnyArray:
+    return array.astype(np.int64) if array.dtype.kind == "i" else array
