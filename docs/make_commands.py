@@ -11,12 +11,13 @@ from jointplda.commands import app
 WIDTH = 100
 INTRODUCTION = """# Commands
 
-The help of every command, as `--help` prints it. Results go to standard output, progress and messages to standard error.
-The exit code is 0 on success, 1 after an error and 2 after wrong usage. Every command takes `--config FILE`, a TOML file
-with a table of options for each command, such as `[train]` or `[calibrate.train]`; the command line overrides it.
+The help of every command, as `--help` prints it. Results go to standard output, progress and messages to standard
+error. The exit code is 0 on success, 1 after an error and 2 after wrong usage. Every command takes `--config FILE`, a
+TOML file with a table of options for each command, such as `[train]` or `[calibrate.train]`; the command line overrides
+it.
 
-Commands, options and file names are completed by the Tab key in bash after this line (put it into `~/.bashrc`; for zsh and
-fish write `zsh_source` or `fish_source`):
+After the following line, which belongs into `~/.bashrc`, the Tab key completes commands and options in bash (write
+`zsh_source` or `fish_source` for another shell):
 
     eval "$(_JOINTPLDA_COMPLETE=bash_source jointplda)"
 

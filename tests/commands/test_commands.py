@@ -7,9 +7,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from jointplda import metrics
+from jointplda import PLDA, formats, make_pipeline, metrics
 from jointplda.calibration import fit_affine
+from jointplda.commands.plan_output import planned_dimension
+from jointplda.evaluation.labelled_samples import LabelledSamples
 from jointplda.formats import read_scores
+from jointplda.preprocessing import LDA, PCA, Center, LengthNorm, Reduce
 from worlds.command_line import TRAIN, run, score_arguments, train_arguments
 from worlds.files_on_disk import as_rows
 
@@ -105,8 +108,40 @@ def test_plan_writes_nothing(files, tmp_path):
     assert plan["levels"] == [40, 4]
     assert plan["ranks"] == [4, 2]
     assert plan["dimensions"] == 8
+    assert plan["max_iterations"] == 30
     assert os.listdir(tmp_path) == []
     assert "an iteration" in run("train", *train_arguments(folder, "tsv"), *TRAIN, "--plan").stdout
+
+
+@pytest.mark.parametrize("n_components", [4, 11, 12])
+@pytest.mark.parametrize("least_speakers", [40, 41])
+def test_the_planned_dimension_is_that_of_the_fit(n_components, least_speakers, files):
+    _, train, *_ = files
+    samples = LabelledSamples(train.ids, train.X, train.speaker)
+    for steps in ([Reduce(n_components, least_speakers=least_speakers)], [Center(), PCA(9), LDA(n_components - 3)],
+                  [PCA()], [LDA()], [LengthNorm(), Reduce(5, least_speakers=least_speakers), Center()]):  # fmt: skip
+        pipe = make_pipeline(*steps, PLDA())
+        planned = planned_dimension(pipe, samples)
+        assert planned == pipe[:-1].fit(train.X, train.speaker).transform(train.X).shape[1]
+
+
+def test_a_plan_fits_no_preprocessing(files, monkeypatch):
+    folder, *_ = files
+    monkeypatch.setattr(PCA, "fit", lambda *_: pytest.fail("fitted"))
+    run("train", *train_arguments(folder, "tsv"), *TRAIN, "--plan")
+
+
+def test_labels_are_read_once_for_all_scores(files, tmp_path, monkeypatch):
+    folder, _, test, *_ = files
+    for name in ("a", "b", "c"):
+        lines = (folder / "trials").read_text().splitlines()
+        (tmp_path / name).write_text("".join(f"{' '.join(line.split()[:2])} {k % 7}\n" for k, line in enumerate(lines)))
+    np.savez(tmp_path / "t.npz", embeddings=test.X, ids=test.ids, language=test.language, voice=test.speaker)
+    read, original = [], formats.read_embeddings
+    monkeypatch.setattr(formats, "read_embeddings", lambda path, *rest: read.append(path) or original(path, *rest))
+    run("evaluate", tmp_path / "a", tmp_path / "b", tmp_path / "c", "--key", folder / "trials", "--labels",
+        tmp_path / "t.npz", "--speaker", "voice", "--channel", "language", "--draws", 0)  # fmt: skip
+    assert read == [tmp_path / "t.npz"]
 
 
 def test_steps_follow_the_command_line(files, tmp_path):

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from jointplda.estimators.joint import JointPLDA
     from jointplda.estimators.pipeline import Pipeline
+    from jointplda.estimators.plain import PLDA
 
 
-def scoring_model(pipe: Pipeline) -> Any:
+def scoring_model(pipe: Pipeline) -> PLDA | JointPLDA:
     """The PLDA or JointPLDA that scores: the last step, or the best estimator of its search."""
-    return getattr(pipe[-1], "best_estimator_", pipe[-1])
+    model: PLDA | JointPLDA = getattr(pipe[-1], "best_estimator_", pipe[-1])
+    return model
 
 
 def input_dimension(pipe: Pipeline) -> int:
@@ -18,25 +21,25 @@ def input_dimension(pipe: Pipeline) -> int:
     return int(pipe.n_features_in_) if len(pipe.steps) > 1 else len(scoring_model(pipe).mean_)
 
 
-def condition_names(model: Any) -> list[str]:
+def condition_names(model: PLDA | JointPLDA) -> list[str]:
     """Names of the conditions of a model, or numbers for conditions without a name."""
-    names = list(getattr(model, "training_", {}).get("conditions", []))
-    ranks = model.channel_ranks_
+    names, ranks = list(model.fitted_.conditions or ()), model.channel_ranks_
     return names if len(names) == len(ranks) else [f"condition {k + 1}" for k in range(len(ranks))]
 
 
-def em_ranks(model: Any) -> list[int]:
+def em_ranks(model: PLDA | JointPLDA) -> list[int]:
     """Ranks of V and of the U of every condition as EM found them, before channel shares and priors filled them up."""
-    if model.reshaping_ is None:
+    if model.fitted_.shrinkage is None:
         return [model.V_.shape[1], *model.channel_ranks_]
-    speaker, *channels = model.reshaping_.ranks
+    speaker, *channels = model.fitted_.shrinkage.ranks
     kept = iter(channels)
     return [speaker, *(next(kept) if rank else 0 for rank in model.channel_ranks_)]
 
 
-def training_channels(model: Any) -> dict[str, list[str]]:
+def training_channels(model: PLDA | JointPLDA) -> dict[str, list[str]]:
     """Channels of the training data, by the name of their condition; empty where the model keeps none."""
-    if model.seen_ is None:
+    if model.fitted_.training is None:
         return {}
-    names = [name for name, rank in zip(condition_names(model), em_ranks(model)[1:], strict=True) if rank]
-    return {name: [str(label) for label in labels] for name, labels in zip(names, model.seen_.channels, strict=True)}
+    names = condition_names(model)
+    channels = zip(model.fitted_.kept, model.fitted_.training.channels, strict=True)
+    return {names[k]: [str(label) for label in labels] for k, labels in channels}

@@ -63,7 +63,7 @@ def search_facts(model: JointPLDACV) -> list[tuple[str, str]]:
     if not held_out.cross_channel_targets:
         text += "; no speaker was recorded in two channels, so expect worse across channels"
     facts.append(("held-out Cllr", text))
-    calibration = model.best_estimator_.calibration_
+    calibration = model.calibration_
     if calibration is not None:
         facts.append(("calibration", f"llr = {calibration.scale:.4g} s {calibration.offset:+.4g}, stored in the model"))
     return facts
@@ -71,7 +71,7 @@ def search_facts(model: JointPLDACV) -> list[tuple[str, str]]:
 
 def search_result(model: JointPLDACV) -> dict[str, Any]:
     """The search for JSON."""
-    calibration = model.best_estimator_.calibration_
+    calibration = model.calibration_
     return {
         "chosen": model.best_params_,
         "candidates": [
