@@ -90,7 +90,7 @@ def clip(points: Array, width: float, height: float) -> list[Array]:
     pieces: list[list[Array]] = []
     for i in np.flatnonzero(enter <= leave):
         first, last = start[i] + enter[i] * step[i], start[i] + leave[i] * step[i]
-        if not pieces or enter[i] > 0 or not np.array_equal(pieces[-1][-1], start[i]):
+        if not pieces or not np.array_equal(pieces[-1][-1], start[i]):
             pieces.append([first])
         pieces[-1].append(points[i + 1] if leave[i] == 1 else last)
     return [np.array(piece) for piece in pieces]
