@@ -51,20 +51,22 @@ def test_affine_at_even_prior_minimises_cllr():
 
 
 @pytest.mark.parametrize("prior", [0.5, 0.1])
-@pytest.mark.parametrize("doubt", [0.0, 0.05])
-def test_whole_weights_are_repeated_trials(prior, doubt):
+@pytest.mark.parametrize("smoothing", [0.0, 0.05])
+def test_whole_weights_are_repeated_trials(prior, smoothing):
     scores, target = trials(7, n=200)
     weights = np.random.default_rng(0).integers(0, 4, len(scores))
-    weighted = fit_affine(scores, target, prior=prior, weights=weights, doubt=doubt)
-    repeated = fit_affine(np.repeat(scores, weights), np.repeat(target, weights), prior=prior, doubt=doubt)
+    weighted = fit_affine(scores, target, prior=prior, weights=weights, label_smoothing=smoothing)
+    repeated = fit_affine(
+        np.repeat(scores, weights), np.repeat(target, weights), prior=prior, label_smoothing=smoothing
+    )
     assert_allclose([weighted.scale, weighted.offset], [repeated.scale, repeated.offset], rtol=1e-7)
-    tenth = fit_affine(scores, target, prior=prior, weights=weights / 10, doubt=doubt)
+    tenth = fit_affine(scores, target, prior=prior, weights=weights / 10, label_smoothing=smoothing)
     assert_allclose([tenth.scale, tenth.offset], [weighted.scale, weighted.offset], rtol=1e-7)
 
 
 @pytest.mark.parametrize("separated", [False, True])
-@pytest.mark.parametrize("doubt", [0.02, 0.3])
-def test_doubt_gives_a_share_of_every_label_to_the_other_class(doubt, separated):
+@pytest.mark.parametrize("smoothing", [0.02, 0.3])
+def test_label_smoothing_gives_a_share_of_every_label_to_the_other_class(smoothing, separated):
     scores, target = trials(8)
     if separated:
         scores = np.where(target, 1.0, -1.0) * np.abs(scores) + 0.5
@@ -73,22 +75,22 @@ def test_doubt_gives_a_share_of_every_label_to_the_other_class(doubt, separated)
     def cost(parameters):
         llr = parameters[0] * scores + parameters[1]
         same, other = np.logaddexp(0, -llr), np.logaddexp(0, llr)
-        of_target = np.average(((1 - doubt) * same + doubt * other)[target], weights=weights[target])
-        of_nontarget = np.average((doubt * same + (1 - doubt) * other)[~target], weights=weights[~target])
+        of_target = np.average(((1 - smoothing) * same + smoothing * other)[target], weights=weights[target])
+        of_nontarget = np.average((smoothing * same + (1 - smoothing) * other)[~target], weights=weights[~target])
         return (of_target + of_nontarget) / 2
 
     found = minimize(cost, [0.1, 0.0], method="Nelder-Mead", options={"xatol": 1e-10, "fatol": 1e-15, "maxiter": 5000})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        ours = fit_affine(scores, target, weights=weights, doubt=doubt)
+        ours = fit_affine(scores, target, weights=weights, label_smoothing=smoothing)
     assert_allclose([ours.scale, ours.offset], found.x, rtol=1e-5, atol=1e-7)
     assert cost([ours.scale, ours.offset]) <= found.fun + 1e-14
-    assert ours.scale < fit_affine(scores, target, weights=weights, doubt=doubt / 2).scale
+    assert ours.scale < fit_affine(scores, target, weights=weights, label_smoothing=smoothing / 2).scale
 
 
-def test_doubt_bounds_what_a_perfect_score_can_say():
+def test_label_smoothing_bounds_what_a_perfect_score_can_say():
     target = np.repeat([True, False], 20)
-    found = fit_affine(np.where(target, 1.0, -1.0), target, doubt=1 / 12)
+    found = fit_affine(np.where(target, 1.0, -1.0), target, label_smoothing=1 / 12)
     assert_allclose(found.apply([1.0, -1.0]), [np.log(11), -np.log(11)], rtol=1e-9)
 
 
@@ -101,8 +103,10 @@ def test_weights_of_infinite_scores_are_left_out_with_them():
     assert found == fit_affine(scores, target, weights=weights)
 
 
-@pytest.mark.parametrize("given", [{"doubt": 0.5}, {"doubt": -0.1}, {"weights": [1.0]}, {"weights": np.zeros(500)}])
-def test_bad_weights_and_doubt(given):
+@pytest.mark.parametrize(
+    "given", [{"label_smoothing": 0.5}, {"label_smoothing": -0.1}, {"weights": [1.0]}, {"weights": np.zeros(500)}]
+)
+def test_bad_weights_and_label_smoothing(given):
     with pytest.raises(InputError, match=next(iter(given))):
         fit_affine(*trials(), **given)
 
@@ -127,7 +131,7 @@ def test_affine_does_not_mind_units(scale, shift):
 def test_separated_scores_warn_and_stay_finite():
     target = np.repeat([True, False], 20)
     scores = np.where(target, 1.0, -1.0) + np.linspace(-0.5, 0.5, 40)
-    with pytest.warns(DataWarning, match="parts all targets"):
+    with pytest.warns(DataWarning, match="separates all targets"):
         found = fit_affine(scores, target)
     assert 0 < found.scale < 100
     assert np.isfinite(found.offset)
@@ -135,7 +139,7 @@ def test_separated_scores_warn_and_stay_finite():
 
 def test_affine_says_what_is_wrong():
     scores, target = trials()
-    with pytest.warns(DataWarning, match="turns scores round"):
+    with pytest.warns(DataWarning, match="reverses the order"):
         assert fit_affine(-scores, target).scale < 0
     with pytest.raises(InputError, match="equal"):
         fit_affine(np.ones(4), [1, 0, 1, 0])

@@ -91,7 +91,7 @@ def test_separated_scores_are_fitted_to_shares_by_the_rule_of_succession(sign):
         return of_target.mean() + of_nontarget.mean()
 
     best = minimize(cost, [sign, 0.0], method="Nelder-Mead", options={"xatol": 1e-10, "fatol": 1e-15, "maxiter": 5000})
-    with pytest.warns(DataWarning, match="parts all targets"):
+    with pytest.warns(DataWarning, match="separates all targets"):
         found = fit_affine(scores, target)
     assert_allclose([found.scale, found.offset], best.x, rtol=1e-5)
 
@@ -126,7 +126,7 @@ def test_one_target_is_drawn(n_nontargets):
 
 
 def test_quasi_separated_scores_are_separated():
-    with pytest.warns(DataWarning, match="parts all targets"):
+    with pytest.warns(DataWarning, match="separates all targets"):
         found = fit_affine([0.0, 1, 2, 0, -1, -2], [1, 1, 1, 0, 0, 0])
     assert found.scale < 5
 

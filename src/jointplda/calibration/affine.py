@@ -21,7 +21,7 @@ class AffineCalibration:
     ----------
     scale, offset : float
     prior : float
-        Target prior the fit was weighted to.
+        Target prior that the two classes were weighted to in the fit.
     """
 
     scale: float
@@ -39,25 +39,25 @@ def fit_affine(
     *,
     prior: float = 0.5,
     weights: ArrayLike | None = None,
-    doubt: float = 0.0,
+    label_smoothing: float = 0.0,
 ) -> AffineCalibration:
     """Fit scale a and offset b.
 
-    Minimises p mean_tar ln(1 + e^-(a s + b + l)) + (1 - p) mean_non ln(1 + e^(a s + b + l)), l = log p/(1 - p), by
+    They minimise p mean_tar ln(1 + e^-(a s + b + l)) + (1 - p) mean_non ln(1 + e^(a s + b + l)), l = log p/(1 - p), by
     Newton's method: at p = 1/2 this is Cllr itself.
 
     Parameters
     ----------
     scores : array-like, shape (n,)
-        Infinite ones are left out of the fit, with a warning.
+        Infinite scores are left out of the fit, with a warning.
     target : array-like of bool, shape (n,)
     prior : float
-        Target prior p to be best at.
+        Target prior p that the calibration is optimised for.
     weights : array-like, shape (n,), optional
         Weight of each trial within its class.
-    doubt : float
-        Share of every label that is given to the other class. With 1 / (n + 2), the rule of succession for n
-        independent cases, log-likelihood ratios stay within what n cases can support.
+    label_smoothing : float
+        Label smoothing: targets are fitted as 1 - s, non-targets as s. With s = 1 / (n + 2), the rule of succession
+        for n independent cases, log-likelihood ratios stay within what n cases can support.
 
     Returns
     -------
@@ -65,24 +65,26 @@ def fit_affine(
 
     Notes
     -----
-    Where a threshold parts all targets from all non-targets no finite scale is best. Each class is then given the
-    rule-of-succession share of the other, (n + 1) / (n + 2) against 1 / (n + 2), and a warning says so.
+    Where a threshold separates all targets from all non-targets, no finite scale is best. The labels of each class
+    are then smoothed by the rule of succession, with s = 1 / (n + 2) for its n trials, and a warning is given.
     """
     if not 0 < prior < 1:
-        raise InputError(f"prior should lie between 0 and 1, got {prior!r}.")
-    if not 0 <= doubt < 0.5:
-        raise InputError(f"doubt should be at least 0 and below 1/2, got {doubt!r}.")
+        raise InputError(f"expected a number between 0 and 1, got {prior!r}.", parameter="prior")
+    if not 0 <= label_smoothing < 0.5:
+        raise InputError(
+            f"expected a number from 0 to below 1/2, got {label_smoothing!r}.", parameter="label_smoothing"
+        )
     values, mask = finite_trials(scores, target)
     share = np.ones(len(values)) if weights is None else _finite_weights(scores, target, weights)
     centre, spread = float(values.mean()), float(values.std())
     if spread <= 1e-12 * max(abs(centre), 1e-300):
-        raise InputError("all scores are equal, so that nothing can be calibrated.")
+        raise InputError("all scores are equal, so that no calibration can be fitted.", parameter="scores")
     z = (values - centre) / spread
-    truth = np.where(mask, 1.0 - doubt, doubt)
-    if not doubt and _parted(values, mask):
+    truth = np.where(mask, 1.0 - label_smoothing, label_smoothing)
+    if not label_smoothing and _separated(values, mask):
         warn(
-            "a threshold parts all targets from all non-targets: the scale of the calibration is a guess from "
-            "the number of trials alone. Calibrate on more, or harder, trials."
+            "a threshold separates all targets from all non-targets, so that the scale of the calibration follows from "
+            "the number of trials alone. Calibrate on more, or on harder, trials."
         )
         targets, nontargets = np.count_nonzero(mask), np.count_nonzero(~mask)
         truth = np.where(mask, (targets + 1) / (targets + 2), 1 / (nontargets + 2))
@@ -90,14 +92,14 @@ def fit_affine(
     a, b = _newton(z, truth, weight, float(np.log(prior / (1 - prior))))
     if a <= 0:
         warn(
-            "targets score lower than non-targets on average, so that the calibration turns scores round. Check the "
+            "targets score lower than non-targets, so that the calibration reverses the order of scores. Check the "
             "key, and that higher scores mean the same speaker."
         )
     return AffineCalibration(a / spread, b - a * centre / spread, prior)
 
 
-def _parted(values: Array, mask: BoolArray) -> bool:
-    """Whether a threshold parts all targets from all non-targets."""
+def _separated(values: Array, mask: BoolArray) -> bool:
+    """Whether a threshold separates all targets from all non-targets."""
     return bool(values[mask].min() >= values[~mask].max() or values[mask].max() <= values[~mask].min())
 
 
@@ -110,7 +112,7 @@ def _finite_weights(scores: ArrayLike, target: ArrayLike, weights: ArrayLike) ->
 
 
 def _newton(z: Array, truth: Array, weight: Array, shift: float) -> tuple[float, float]:
-    """Newton's method with halved steps on the two parameters; the cost is convex."""
+    """Minimise the convex cost over scale and offset by Newton's method with step halving."""
     parameters, value = np.array([0.0, 0.0]), np.inf
     step = np.zeros(2)
     for _ in range(_ITERATIONS):
@@ -119,7 +121,7 @@ def _newton(z: Array, truth: Array, weight: Array, shift: float) -> tuple[float,
         cost = float(weight @ (np.logaddexp(0.0, logit) - truth * logit))
         if cost > value:
             if np.abs(step).max() < 1e-9 * max(1.0, float(np.abs(parameters).max())):
-                break  # Newton's steps shrink quadratically: what such a one would gain is rounding
+                break  # Newton's steps shrink quadratically: so small a step gains no more than rounding
             step /= 2
             continue
         gain, parameters, value = value - cost, trial, cost
@@ -140,8 +142,8 @@ def finite_trials(scores: ArrayLike, target: ArrayLike) -> tuple[Array, BoolArra
     finite = np.isfinite(values)
     if finite.all():
         return values, mask
-    left = int(len(values) - np.count_nonzero(finite))
+    infinite = f"{np.count_nonzero(~finite):,} of {len(values):,} scores are infinite"
     if not mask[finite].any() or mask[finite].all():
-        raise InputError(f"{left:,} of {len(values):,} scores are infinite and leave only one class to calibrate on.")
-    warn(f"{left:,} of {len(values):,} scores are infinite and were left out of the calibration.")
+        raise InputError(f"{infinite}; the finite ones are all of one class.", parameter="scores")
+    warn(f"{infinite} and were left out of the calibration.")
     return values[finite], mask[finite]

@@ -78,7 +78,7 @@ def calibrate_held_out(
         smoothing = 1.0 / (speakers + 2)
         if not confounded and speakers >= FEW_SPEAKERS:
             smoothing = min((0.0, smoothing), key=lambda share: _cost_of_smoothing(trials, share))
-        fitted = fit_affine(scores, target, weights=weights, doubt=smoothing)
+        fitted = fit_affine(scores, target, weights=weights, label_smoothing=smoothing)
     calibration = fitted if fitted.scale > 0 else None
     after = scores if calibration is None else calibration.apply(scores)
     checked = Checked(
@@ -105,6 +105,6 @@ def _cost_of_smoothing(trials: CalibrationTrials, share: float) -> float:
     )
     for i in np.unique(fold):
         rest, own = fold != i, fold == i
-        fitted = fit_affine(scores[rest], target[rest], weights=weights[rest], doubt=share)
+        fitted = fit_affine(scores[rest], target[rest], weights=weights[rest], label_smoothing=share)
         costs.append(cllr(fitted.apply(scores[own]), target[own], weights[own]))
     return float(np.mean(costs))
