@@ -15,6 +15,7 @@ from jointplda.evaluation.labelled_samples import LabelledSamples
 from jointplda.evaluation.protocol import all_pairs, held_out, trials_of
 from jointplda.evaluation.systems import Recipe, run_systems
 from jointplda.labels import ConditionColumns
+from jointplda.progress import Progress
 from jointplda.trial_list import ScoreTable, Trials
 from worlds.files_on_disk import as_rows, scored_world
 
@@ -175,6 +176,66 @@ def test_held_out_speakers():
     assert (chosen != held_out(speakers, 0.35, 1)).any()
 
 
+def run_quietly(*args, **settings):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return {each.name: each for each in run_systems(*args, **settings)}
+
+
+def test_progress_of_systems_and_of_the_bootstrap():
+    train, test = small_samples([f"t{i}" for i in range(12)]), small_samples(["x", "y", "z"], 1)
+    steps, recipe = [], Recipe(pca=4, max_iter=3, tol=0.0)
+    run_quietly(train, test, all_pairs(12), recipe, systems=["cosine", "PLDA", "Joint PLDA"], callback=steps.append)
+    counted = [(step.stage, step.done, step.total) for step in steps]
+    assert counted == [("cosine", 0, 3), *((name, k, 3) for name in ("PLDA", "Joint PLDA") for k in range(4))]
+    assert [step.detail and step.detail.iteration for step in steps] == [None, None, 1, 2, 3, None, 1, 2, 3]
+
+    scores, target, a, b, same = scored_world()
+    steps = []
+    evaluate(scores, target, TrialSides(a, b, same), EvaluationSettings(draws=130), steps.append)
+    parts = ("pooled", *metrics.CELL_PARTS)
+    assert steps == [Progress(f"bootstrap, {part}", done, 130) for part in parts for done in (128, 130)]
+
+
+def test_descriptions_say_what_was_trained():
+    train, test = small_samples([f"t{i}" for i in range(12)]), small_samples(["x", "y", "z"], 1)
+    data = train, test, all_pairs(12)
+    recipe = Recipe(pca=4, lda=3, speaker_rank=2, channel_rank=1, max_iter=3)
+    found = run_quietly(*data, recipe, systems=["LDA + PLDA", "PLDA", "Joint PLDA"])
+    steps = {name: [type(step).__name__ for _, step in each.model.steps] for name, each in found.items()}
+    assert steps == {
+        "LDA + PLDA": ["Center", "PCA", "LDA", "LengthNorm", "PLDA"],
+        "PLDA": ["Center", "LengthNorm", "PCA", "PLDA"],
+        "Joint PLDA": ["Center", "LengthNorm", "PCA", "JointPLDA"],
+    }
+    assert found["LDA + PLDA"].description == (
+        "Centred, PCA to 4 dimensions, LDA to 3, length-normalised; simplified PLDA with V of rank 3, full noise "
+        "covariance, by maximum likelihood"
+    )
+    assert found["PLDA"].description == (
+        "Centred, length-normalised, PCA to 4 dimensions; simplified PLDA with V of rank 2, full noise covariance, by "
+        "maximum likelihood"
+    )
+    assert found["PLDA"].model[-1].V_.shape == (4, 2)
+    assert found["PLDA"].model[-1].channel_rank == 0
+    shrunk = run_quietly(*data, Recipe(pca=4, noise_prior=2, speaker_prior=0.5), systems=["Joint PLDA"])["Joint PLDA"]
+    assert shrunk.description == (
+        "Centred, length-normalised, PCA to 4 dimensions; Joint PLDA with V of rank 4, U of rank 1 for language, "
+        "noise_prior 2, speaker_prior 0.5"
+    )
+    assert (shrunk.model[-1].noise_prior, shrunk.model[-1].speaker_prior) == (2, 0.5)
+
+
+def test_systems_that_need_channels_of_the_test_samples():
+    train, test = small_samples([f"t{i}" for i in range(12)]), small_samples(["x", "y", "z"], 1)
+    bare = LabelledSamples(test.ids, test.X, test.speakers)
+    assert trials_of(train, bare).sides.same_channel is None
+    with pytest.raises(InputError, match="systems: 'cosine, channel means removed' needs the channels"):
+        run_quietly(train, bare, all_pairs(12), systems=["cosine, channel means removed"])
+    with pytest.raises(InputError, match=r"systems: expected 'cosine', .* got 'Cosine'"):
+        run_quietly(train, bare, all_pairs(12), systems=["Cosine"])
+
+
 def test_systems_score_what_they_say(monkeypatch):
     from jointplda.evaluation import systems
 
@@ -182,9 +243,8 @@ def test_systems_score_what_they_say(monkeypatch):
     train, test = small_samples([f"t{i}" for i in range(12)]), small_samples(["x", "y", "z"], 1)
     pairs = np.random.default_rng(0).permutation(all_pairs(12))[:, ::-1]
     recipe = Recipe(pca=4, speaker_rank=2, channel_rank=1, max_iter=10, same_channel=0.1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = {one.name: one for one in run_systems(train, test, pairs, recipe)}
+    found = run_quietly(train, test, pairs, recipe)
+    assert list(found) == list(systems.SYSTEMS)
 
     def cosine(X, mean):
         unit = (X - mean) / np.linalg.norm(X - mean, axis=1, keepdims=True)
@@ -195,9 +255,14 @@ def test_systems_score_what_they_say(monkeypatch):
     mean = bare.remove(train.X, train.channels).mean(axis=0)
     expected = cosine(bare.remove(test.X, test.channels), mean)
     assert_allclose(found["cosine, channel means removed"].scores, expected, atol=1e-12)
+    chosen = found["Joint PLDA, automatic"].model[-1]
+    assert found["Joint PLDA, automatic"].description.startswith(
+        f"Centred, length-normalised, reduced to {chosen.n_features_in_} dimensions; Joint PLDA with V of rank "
+    )
+    assert found["Joint PLDA, automatic"].description.endswith("chosen on training speakers; calibrated")
     joint = found["Joint PLDA"]
     assert_allclose(joint.scores, joint.model.score_trials(test.X, test.X, pairs, same_channel=0.1), atol=1e-9)
-    assert [name for name, one in found.items() if not one.is_llr] == ["cosine", "cosine, channel means removed"]
+    assert [name for name, each in found.items() if not each.is_llr] == ["cosine", "cosine, channel means removed"]
 
 
 def test_repeated_rows_are_in_the_key():

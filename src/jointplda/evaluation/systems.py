@@ -105,10 +105,9 @@ class _Task:
             "callback": None if self.callback is None else self._report,
         }
 
-    def _report(self, step: Any) -> None:
-        iteration = step.detail if isinstance(step, Progress) else step
+    def _report(self, step: Progress) -> None:
         if self.callback is not None:
-            self.callback(Progress(self.name, iteration.iteration, self.recipe.max_iter, iteration))
+            self.callback(replace(step, stage=self.name))
 
 
 def run_systems(
@@ -193,16 +192,18 @@ def _automatic(task: _Task) -> Scored:
     pipe = automatic_pipeline()
     pipe.fit(task.train.X, task.train.speakers, channels=task.train.channels)
     model = pipe[-1]
+    chosen = model.best_params_
     ranks = ", ".join(
-        f"channel_prior {prior:g} and U of rank {rank} for {condition}" if rank else f"no U for {condition}"
+        f"U of rank {rank} with channel_prior {prior:g} for {condition}" if rank else f"no U for {condition}"
         for condition, rank, prior in zip(
-            task.train.channels.names,
-            *(model.best_params_.get(f"channel_{name}", ()) for name in ("rank", "prior")),
-            strict=True,
+            task.train.channels.names, chosen.get("channel_rank", ()), chosen.get("channel_prior", ()), strict=True
         )
     )
-    chosen = f"noise_prior {model.best_params_['noise_prior']:g}, speaker_prior {model.best_params_['speaker_prior']:g}"
-    text = f"Settings chosen on training speakers: {model.n_features_in_} dimensions, {chosen}, {ranks}; calibrated"
+    text = (
+        f"Centred, length-normalised, reduced to {model.n_features_in_} dimensions; Joint PLDA with V of rank "
+        f"{model.best_estimator_.V_.shape[1]}, {ranks}, noise_prior {chosen['noise_prior']:g}, speaker_prior {chosen['speaker_prior']:g}, "
+        f"chosen on training speakers; {'not ' if model.calibration_ is None else ''}calibrated"
+    )
     return _scored(task, text, pipe, same_channel=task.recipe.same_channel)
 
 
