@@ -43,7 +43,7 @@ def test_the_settings_chosen_make_the_model(fitted):
     assert chosen[0].candidate.settings() == model.best_params_
     assert len({one.candidate for one in model.candidates_}) == len(model.candidates_)
     assert_allclose(model.score_matrix(X, X, calibrated=False), plain.score_matrix(X, X), rtol=1e-8, atol=1e-8)
-    assert model.training_ == plain.training_
+    assert model.best_estimator_.training_ == plain.training_
 
 
 def test_crossed_speakers_and_strong_channels_are_told_apart(crossed, confounded):
@@ -157,7 +157,7 @@ def test_overconfidence_is_said_if_calibration_is_declined():
     X, s, c = few_speakers()
     model = quietly(JointPLDACV(), X, s, c)
     assert model.checked_.raw_cllr > model.checked_.min_cllr + 0.1
-    with pytest.warns(DataWarning, match=r"overconfident.*bits raw.*Leave calibrate=True"):
+    with pytest.warns(DataWarning, match=r"overconfident.*bits raw.*Let the model calibrate"):
         raw = JointPLDACV(calibrate=False).fit(X, s, channels=c)
     assert raw.calibration_ is None
     assert raw.checked_ == model.checked_
@@ -167,14 +167,14 @@ def test_overconfidence_is_said_if_calibration_is_declined():
 
 def test_threads_do_not_change_what_is_found():
     X, s, c = named_world()
-    one, two = (quietly(JointPLDACV(threads=threads), X, s, c) for threads in (1, 2))
+    one, two = (quietly(JointPLDACV(n_jobs=jobs), X, s, c) for jobs in (1, 2))
     for first, second in zip(one.candidates_, two.candidates_, strict=True):
         assert first.candidate == second.candidate
         assert first.min_cllrs == second.min_cllrs
         assert first.cllrs == second.cllrs
     assert_array_equal(one.score_matrix(X, X), two.score_matrix(X, X))
-    with pytest.raises(InputError, match="threads"):
-        JointPLDACV(threads=0).fit(X, s, channels=c)
+    with pytest.raises(InputError, match="n_jobs: expected a whole number other than 0"):
+        JointPLDACV(n_jobs=0).fit(X, s, channels=c)
 
 
 def test_a_prior_for_u_that_is_given_is_not_chosen():

@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -95,10 +96,10 @@ def test_ranks_per_condition(data):
         ({"n_init": 0}, "n_init: expected"),
         ({"noise_prior": -0.1}, "noise_prior: expected a number from 0 to 1e"),
         ({"speaker_prior": "much"}, "speaker_prior: expected a number"),
-        ({"init": "kmeans"}, 'init: expected "moments", "speaker" or "random"'),
+        ({"init": "kmeans"}, 'init: expected "moments" or "random"'),
         ({"noise": "round"}, 'noise: expected "full" or "diagonal"'),
         ({"random_state": "seed"}, "random_state: expected"),
-        ({"speaker_prior": 1.0}, r"speaker_rank=2 with speaker_prior=1.*full rank. Set speaker_rank=None \(here 6\)"),
+        ({"speaker_prior": 1.0}, r"speaker_rank: a speaker prior .*full rank \(6\), got 2"),
     ],
 )
 def test_settings(data, settings, message):
@@ -121,16 +122,16 @@ def test_every_speaker_with_one_sample(data):
 
 def test_a_rank_that_channels_do_not_support_is_a_warning(data):
     X, s, c = data
-    with pytest.warns(DataWarning, match=r"channel_rank=5 is more than the levels of 'channel' support \(4\)"):
+    with pytest.warns(DataWarning, match=r"channel_rank: 5 is more than the channels of 'channel' support \(4\)"):
         JointPLDA(2, 5, tol=1e-3).fit(X, s, channels=c)
     few = s < 3
-    with pytest.warns(DataWarning, match="speaker_rank=4 is more than 3 speakers support"):
+    with pytest.warns(DataWarning, match="speaker_rank: 4 is more than 3 speakers support"):
         PLDA(4, tol=1e-2, max_iter=1000).fit(X[few], s[few])
 
 
 def test_fewer_samples_than_dimensions():
     X, s, c, _ = world(np.random.default_rng(1), 40, (3, 2), 6, 3, 25)
-    with pytest.warns(DataWarning, match=r"stands at its floor .* in \d+ of 40 directions.*PCA.*noise_prior"):
+    with pytest.warns(DataWarning, match=r"stands at its floor .* in \d+ of 40 directions.*PCA.*noise prior"):
         model = JointPLDA(2, 1, tol=1e-2, max_iter=300).fit(X, s, channels=c)
     assert np.isfinite(model.D_).all()
     assert np.isfinite(model.log_likelihood(X, s, channels=c))
@@ -239,7 +240,8 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was(data, tmp_path):
     with pytest.raises(InputError):
         model.fit_statistics(Statistics.from_samples(X[:, :3], np.arange(len(X)), c))
     assert model.score(X, s, channels=c) == before
-    model.V_ = np.full_like(model.V_, np.nan)
+    broken = np.full_like(model.V_, np.nan)
+    model.fitted_ = replace(model.fitted_, loadings=(broken, *model.fitted_.loadings[1:]))
     with pytest.raises(ValueError, match="not all finite"):
         model.save(tmp_path / "m.safetensors")
     assert list(tmp_path.iterdir()) == []

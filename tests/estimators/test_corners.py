@@ -217,7 +217,7 @@ def test_settings_reach_the_fit():
     assert np.ptp(np.log(np.linalg.eigvalsh(weak.V_ @ weak.V_.T))) > np.ptp(
         np.log(np.linalg.eigvalsh(strong.V_ @ strong.V_.T))
     )
-    with pytest.warns(Warning, match="noise_floor=0.9"):
+    with pytest.warns(Warning, match="floor .0.9 of the total"):
         floored = PLDA(2, noise_floor=0.9, tol=1e-3).fit(X, s)
     assert np.linalg.eigvalsh(np.linalg.inv(floored.D_) - 0.9 * np.diag(X.var(axis=0))).min() > -1e-6
     channels = np.where(np.arange(len(X)) % 2, None, c.astype(object) % 2)
@@ -233,7 +233,7 @@ def test_weights_reach_a_pipeline():
     pipe = make_pipeline(Center(), JointPLDA(2, 1, tol=1e-3)).fit(X, s, c)
     w = np.arange(len(X)) % 3
     repeated = pipe.score(np.repeat(X, w, axis=0), np.repeat(s, w), channels=np.repeat(c, w))
-    assert pipe.score(X, s, w, channels=c) == pytest.approx(repeated, rel=1e-10)
+    assert pipe.score(X, s, sample_weight=w, channels=c) == pytest.approx(repeated, rel=1e-10)
 
 
 def test_rows_of_bad_numbers_are_named_in_every_piece(monkeypatch):

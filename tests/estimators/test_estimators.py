@@ -153,7 +153,7 @@ def test_several_conditions(data):
 
 def test_without_channels(data):
     X, s, c = data
-    with pytest.raises(ValueError, match=r"channel_rank=2 but no channels.*Pass channels=.*PLDA"):
+    with pytest.raises(ValueError, match=r"channel_rank: got 2, but no channels.*PLDA"):
         JointPLDA(3, 2).fit(X, s)
     with pytest.warns(DataWarning, match="SPLDA"):
         joint = JointPLDA(3).fit(X, s)
@@ -169,7 +169,7 @@ def test_without_channels(data):
 
 def test_a_single_channel_is_left_out(data):
     X, s, _ = data
-    with pytest.warns(DataWarning, match="no two levels"):
+    with pytest.warns(DataWarning, match="no two channels"):
         model = JointPLDA(3).fit(X, s, channels=["en"] * len(X))
     assert model.channel_ranks_ == (0,)
     assert model.log_likelihood(X, s, channels=["en"] * len(X)) == PLDA(3).fit(X, s).log_likelihood(X, s)
@@ -244,6 +244,8 @@ def test_callback_sees_every_iteration(data, caplog):
     seen = []
     with caplog.at_level(logging.INFO, logger="jointplda"):
         model = JointPLDA(3, 2, callback=seen.append).fit(X, s, channels=c)
+    assert [(p.stage, p.done, p.total) for p in seen] == [("EM", i, 100) for i in range(1, model.n_iter_ + 1)]
+    seen = [progress.detail for progress in seen]
     assert [i.iteration for i in seen] == list(range(1, model.n_iter_ + 1))
     assert [i.log_likelihood for i in seen] == model.log_likelihoods_.tolist()
     assert np.diff([i.log_likelihood for i in seen]) == pytest.approx([i.gain for i in seen[1:]])
@@ -261,8 +263,8 @@ def patient(monkeypatch):
 def test_an_interrupt_keeps_the_model_so_far(data):
     X, s, c = data
 
-    def stop(iteration):
-        if iteration.iteration == 3:
+    def stop(progress):
+        if progress.done == 3:
             raise KeyboardInterrupt
 
     with pytest.warns(ConvergenceWarning, match="interrupted after 3"):
@@ -332,7 +334,7 @@ def test_clone_and_params(data):
 def test_a_second_interrupt_stops_for_good(data):
     X, s, c = data
 
-    def stop(iteration):
+    def stop(progress):
         raise KeyboardInterrupt
 
     model = JointPLDA(3, 2, callback=stop)
@@ -348,8 +350,8 @@ def test_an_interrupted_start_is_said_even_if_another_was_better(data):
     X, s, c = data
     seen = []
 
-    def stop(iteration):
-        seen.append(iteration.iteration)
+    def stop(progress):
+        seen.append(progress.done)
         if seen.count(1) == 2:
             raise KeyboardInterrupt
 

@@ -35,13 +35,13 @@ def test_progress_and_interrupts(monkeypatch):
     E, T = sides(n=40, m=3)
     monkeypatch.setattr(_parallel, "ROWS", 4)
     seen = []
-    model.score_matrix(E, T, callback=lambda done, total: seen.append((done, total)), threads=2)
-    assert seen[-1] == (40, 40)
-    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    model.score_matrix(E, T, callback=lambda p: seen.append((p.stage, p.done, p.total)), threads=2)
+    assert seen[-1] == ("scores", 40, 40)
+    assert seen == sorted(seen)
     begun = []
 
-    def stop(done, total):
-        begun.append(done)
+    def stop(progress):
+        begun.append(progress.done)
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -134,13 +134,30 @@ def test_what_another_model_prepared_is_refused():
     assert np.array_equal(model.score_matrix(same.prepare(E), T), model.score_matrix(E, T))
 
 
+@pytest.mark.parametrize("changed", ["mean_", "V_", "U_", "D_"])
+def test_one_parameter_that_differs_makes_another_model(changed):
+    model, _ = make((3, 2))
+    E, T = sides()
+    parameters = {name: getattr(model, name) for name in ("mean_", "V_", "U_", "D_")}
+    parameters[changed] = parameters[changed] * (1 + 1e-12)
+    other = JointPLDA.from_parameters(*parameters.values())
+    with pytest.raises(ValueError, match="enroll: was prepared by another model"):
+        model.score_matrix(other.prepare(E), T)
+    with pytest.raises(ValueError, match="enrollment: was made by another model"):
+        model.score_enrollment(other.enroll(E, list("aabbc")), T)
+
+
 def test_scores_follow_the_parameters():
     model, _ = make((3, 2))
     E, T = sides()
     before = model.score_matrix(E, T)
-    model.V_ *= 2.0
-    fresh = JointPLDA.from_parameters(model.mean_, model.V_, model.U_, model.D_)
-    assert model.score_matrix(E, T) == pytest.approx(fresh.score_matrix(E, T), abs=1e-12)
+    with pytest.raises(AttributeError):
+        model.V_ = 2.0 * model.V_
+    with pytest.raises(ValueError, match="read-only"):
+        model.V_[...] *= 2.0
+    doubled = JointPLDA.from_parameters(model.mean_, 2.0 * model.V_, model.U_, model.D_)
+    model.fitted_ = doubled.fitted_
+    assert np.array_equal(model.score_matrix(E, T), doubled.score_matrix(E, T))
     assert np.abs(model.score_matrix(E, T) - before).max() > 0.1
 
 
@@ -216,8 +233,7 @@ def test_more_odd_arguments():
 
 
 def test_many_pieces(monkeypatch):
-    from jointplda.estimators import scoring
-    from jointplda.scoring import enrollment_scores, pairs
+    from jointplda.scoring import enrollment_scores, pairs, scorer
 
     model, _ = make((2, 2), d=3)
     E, T = sides(n=12, m=7, d=3)
@@ -233,7 +249,7 @@ def test_many_pieces(monkeypatch):
         ]
 
     expected = everything()
-    monkeypatch.setattr(scoring, "TRIALS", 5)
+    monkeypatch.setattr(scorer, "TRIALS", 5)
     monkeypatch.setattr(pairs, "PIECE", 5)
     monkeypatch.setattr(enrollment_scores, "ROWS", 2)
     monkeypatch.setattr(enrollment_scores, "NUMBERS", 1)

@@ -19,7 +19,7 @@ from worlds.automatic import ALONE, NO_EFFECT, small_world
 def searching(X, s, c, kind=Search, callback=None):
     rng, model = np.random.default_rng(0), JointPLDA(max_iter=25, tol=1e-3)
     folds = make_folds(X, s, c, 4, rng)
-    return kind(folds, design_of(folds.statistics, rng), model._settings(model._diagonal()), rng, callback)
+    return kind(folds, design_of(folds.statistics, rng), model._settings(), rng, callback)
 
 
 class Told(Search):
@@ -89,10 +89,10 @@ def test_channels_without_effect_have_no_columns():
 def test_an_interrupt_ends_the_search_with_the_best_so_far():
     seen = []
 
-    def stop(tried, number):
-        seen.append(tried)
-        assert number == len(seen)
-        if number == 2:
+    def stop(progress):
+        seen.append(progress.detail)
+        assert progress.done == len(seen)
+        if progress.done == 2:
             raise KeyboardInterrupt
 
     search = searching(*small_world(), callback=stop)

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.model_selection import GroupKFold, KFold
 
 from jointplda import Statistics
 from jointplda.errors import InputError
@@ -113,9 +114,48 @@ def test_folds_of_many_speakers_with_one_sample_keep_those_with_several():
 
 def test_too_few_speakers_for_folds():
     X = np.zeros((6, 2))
-    for y in ([0, 0, 1, 1, 2, 2], [0, 0, 0, 1, 2, 3], np.arange(6)):
-        with pytest.raises(InputError, match=r"at least 4 speakers.*Use JointPLDA"):
+    own, none = "Choose the settings yourself", "No model can be trained"
+    for y, advice in (([0, 0, 1, 1, 2, 2], own), ([0, 0, 0, 1, 2, 3], own), (np.arange(6), none)):
+        with pytest.raises(InputError, match=rf"at least 4 speakers.*{advice}"):
             make_folds(X, y, None, 4, np.random.default_rng(0))
+
+
+def test_given_splits_make_the_folds():
+    X, s, c = small_world(3)
+    splits = list(GroupKFold(3).split(X, groups=s))
+    for cv in (GroupKFold(3), splits, iter(splits)):
+        folds = make_folds(X, s, c, cv, np.random.default_rng(0))
+        assert len(folds.folds) == 3
+        assert folds.statistics.n_samples == len(X)
+        for fold, (train, test) in zip(folds.folds, splits):
+            assert set(fold.training.labels[0]) == set(s[train])
+            assert fold.training.covariance == pytest.approx(np.cov(X[train].T, bias=True), rel=1e-10)
+            held = {row.tobytes() for row in fold.X}
+            assert held <= {row.tobytes() for row in X[test]}
+
+
+@pytest.mark.parametrize(
+    ("cv", "message"),
+    [
+        (KFold(3, shuffle=True, random_state=0), "cv: expected splits in which no speaker is on both sides"),
+        ([(np.arange(100), np.arange(100, 192))], "no speaker is on both sides"),
+        ([], "cv: expected two splits or more, got 0"),
+        ([3, 4], "cv: expected a number of folds, a scikit-learn splitter, or pairs"),
+        ("four", "cv: expected"),
+        (True, "cv: expected a whole number"),
+    ],
+)
+def test_splits_that_cannot_be_used(cv, message):
+    X, s, c = small_world(3)
+    with pytest.raises(InputError, match=message):
+        make_folds(X, s, c, cv, np.random.default_rng(0))
+
+
+def test_a_held_out_part_needs_speakers_to_compare():
+    X, s, c = small_world(3)
+    one = np.flatnonzero(s == 0), np.flatnonzero(s != 0)
+    with pytest.raises(InputError, match="two or more speakers in every held-out part"):
+        make_folds(X, s, c, [one[::-1], one], np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("distance", [1.0, 2.0])

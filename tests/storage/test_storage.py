@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -47,19 +48,20 @@ def test_metadata_is_one_json_value(model, tmp_path):
     with safe_open(path, framework="numpy") as stored:
         assert list(stored.metadata()) == ["jointplda"]
         metadata = json.loads(stored.metadata()["jointplda"])
-    assert metadata["version"] == 1
-    assert metadata["ranks"] == {"speaker": 2, "channels": [2]}
-    assert metadata["seed"] == 7
-    assert metadata["training"]["speakers"] == 20
-    assert metadata["versions"]["numpy"] == np.__version__
-    assert {"scipy", "jointplda"} <= metadata["versions"].keys()
+    assert (metadata["kind"], metadata["version"]) == ("model", 2)
+    record = metadata["record"]
+    assert record["settings"]["random_state"] == 7
+    assert record["fitted"]["counts"]["speakers"] == 20
+    assert record["versions"]["numpy"] == np.__version__
+    assert {"scipy", "jointplda"} <= record["versions"].keys()
 
 
 def test_fortran_order_is_stored_right(tmp_path):
     """safetensors writes arrays in other orders wrongly; they must be made C-ordered first."""
     V = np.asfortranarray(np.arange(6.0).reshape(3, 2) + 1)
     model = PLDA.from_parameters(np.zeros(3), V, None, np.eye(3))
-    model.V_ = np.asfortranarray(model.V_)
+    model.fitted_ = replace(model.fitted_, loadings=(np.asfortranarray(model.V_),))
+    assert not model.V_.flags.c_contiguous
     model.save(tmp_path / "m.safetensors")
     assert np.array_equal(PLDA.load(tmp_path / "m.safetensors").V_, V)
 
@@ -124,22 +126,25 @@ def test_damaged_and_foreign_files(model, data, tmp_path):
         PLDA.load(path)
 
 
-def change(path, tensors=None, drop=(), **metadata):
-    """Rewrite a model file with other content."""
+def change(path, tensors=None, drop=(), record=None, **metadata):
+    """Rewrite a model file with other content; ``record`` replaces parts of the record."""
     with safe_open(path, framework="numpy") as stored:
         old = {name: stored.get_tensor(name) for name in stored.keys() if name not in drop}  # noqa: SIM118
         text = json.loads(stored.metadata()["jointplda"]) | metadata
+    text["record"] |= record or {}
     save_file(old | (tensors or {}), path, metadata={"jointplda": json.dumps(text)})
 
 
 @pytest.mark.parametrize(
     "changes, message",
     [
-        ({"version": 99}, "reads version 1 of model files, and this one is version 99"),
-        ({"drop": ("model.V",)}, "lacks some of its content"),
-        ({"model": {}}, "lacks some of its content"),
-        ({"tensors": {"model.V": np.zeros((5, 2))}}, "do not belong together"),
-        ({"tensors": {"model.D": np.full((6, 6), np.nan)}}, "not all finite"),
+        ({"version": 99}, "reads versions up to 2 of model files, and this one is version 99"),
+        ({"version": None}, "this one is version None"),
+        ({"drop": ("model.fitted.loadings.0",)}, "lacks some of its content"),
+        ({"record": {"fitted": {}}}, "lacks some of its content"),
+        ({"record": {"estimator": 3}}, "lacks some of its content .expected str, got int 3"),
+        ({"tensors": {"model.fitted.loadings.0": np.zeros((5, 2))}}, "do not belong together"),
+        ({"tensors": {"model.fitted.precision": np.full((6, 6), np.nan)}}, "not all finite"),
     ],
 )
 def test_changed_files(model, tmp_path, changes, message):
@@ -184,11 +189,11 @@ def test_files_of_later_releases(data, tmp_path):
     path = tmp_path / "pipe.safetensors"
     make_pipeline(Center(), JointPLDA(2, 2, tol=1e-3)).fit(X, s, channels=c).save(path)
     with safe_open(path, framework="numpy") as stored:
-        metadata = json.loads(stored.metadata()["jointplda"])
-    change(path, steps=[metadata["steps"][0] | {"class": "Warp"}])
+        record = json.loads(stored.metadata()["jointplda"])["record"]
+    change(path, record={"steps": [record["steps"][0] | {"transformer": "Warp"}]})
     with pytest.raises(FileError, match="step 'Warp', which this release does not know"):
         Pipeline.load(path)
-    change(path, steps=[], model=metadata["model"] | {"class": "DeepPLDA"})
+    change(path, record={"steps": [], "estimator": "DeepPLDA"})
     with pytest.raises(FileError, match="holds a DeepPLDA"):
         Pipeline.load(path)
 

@@ -201,10 +201,10 @@ class ScoringMethods:
         use_training, calibrated, beam
             As in ``enroll`` and ``score_enrollment``; exact up to 8 samples in both sets together.
         """
-        sides = [
-            [self._transformed(X) for X in checked_sets(s, n)] for s, n in ((sets_a, "sets_a"), (sets_b, "sets_b"))
-        ]
-        return self._scorer().sets(
+        scorer = self._scorer()
+        named = (("sets_a", sets_a), ("sets_b", sets_b))
+        sides = [[self._transformed(X) for X in checked_sets(sets, name)] for name, sets in named]
+        return scorer.sets(
             *sides,
             channels_a=channels_a,
             channels_b=channels_b,

@@ -40,6 +40,13 @@ class Parameters:
         """Covariance of one sample, sum_k W_k W_k' + C, (d, d)."""
         return self.noise + sum((W @ W.T for W in self.loadings), start=np.zeros_like(self.noise))
 
+    def equals(self, other: "Parameters") -> bool:
+        """Whether two models have the same parameters, to the last bit."""
+        if self is other:
+            return True
+        arrays = [(p.mean, *p.loadings, p.noise) for p in (self, other)]
+        return self.ranks == other.ranks and all(np.array_equal(a, b) for a, b in zip(*arrays, strict=True))
+
     def active(self) -> tuple["Parameters", list[int]]:
         """The same model without loadings of rank 0, and which nuisance conditions are left."""
         kept = [k for k, rank in enumerate(self.ranks[1:]) if rank]

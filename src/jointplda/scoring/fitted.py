@@ -79,6 +79,10 @@ class FittedModel:
         Applied to scores unless raw ones are asked for.
     plan : Plan or None
         What was eliminated and what an iteration cost; not stored in files.
+
+    Notes
+    -----
+    The arrays of the parameters are read-only, since what a scorer has made of them would no longer hold.
     """
 
     mean: Array
@@ -92,6 +96,10 @@ class FittedModel:
     training: TrainingPosterior | None = None
     calibration: AffineCalibration | None = None
     plan: Plan | None = field(default=None, metadata={"stored": False})
+
+    def __post_init__(self) -> None:
+        for array in (self.mean, *self.loadings, self.precision):
+            array.setflags(write=False)
 
     @cached_property
     def parameters(self) -> Parameters:

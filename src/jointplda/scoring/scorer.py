@@ -151,7 +151,7 @@ class Scorer:
 
     def _side(self, X: Any, parameter: str, dtype: Any, other: Any) -> PreparedSide:
         if isinstance(X, PreparedSide):
-            if X.model.parameters is not self.fitted.active:
+            if not self.fitted.active.equals(X.model.parameters):
                 raise InputError(
                     "was prepared by another model, or before this one was fitted again.", parameter=parameter
                 )
@@ -195,7 +195,7 @@ class Scorer:
         calibrate = self._calibration(calibrated)
         if not isinstance(enrollment, Enrollment):
             raise InputError(f"expected what enroll() gave, got {type(enrollment).__name__}.", parameter="enrollment")
-        if enrollment.parameters is not self.fitted.active:
+        if not self.fitted.active.equals(enrollment.parameters):
             raise InputError("was made by another model, or before this one was fitted again.", parameter="enrollment")
         chosen = chosen_models(enrollment, models)
         matrix = self._samples(test, "test")

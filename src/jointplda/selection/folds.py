@@ -66,7 +66,7 @@ def make_folds(X: Any, y: Any, channels: Any, cv: Any, rng: np.random.Generator)
     matrix = sample_matrix.as_matrix(X)
     codes, labels, conditions = encode_all(y, channels, len(matrix))
     encoded = _Encoded(matrix, codes, labels, conditions)
-    if isinstance(cv, numbers.Integral) or not (hasattr(cv, "split") or isinstance(cv, Iterable)):
+    if isinstance(cv, numbers.Integral | str) or not (hasattr(cv, "split") or isinstance(cv, Iterable)):
         return _random_folds(encoded, int(check_number("cv", cv, 2, whole=True)), rng)
     splits = cv.split(matrix, codes[:, 0], groups=codes[:, 0]) if hasattr(cv, "split") else cv
     folds = [_given_fold(encoded, split, rng) for split in splits]

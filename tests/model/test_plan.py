@@ -1,0 +1,66 @@
+"""What a plan says against counts made by hand."""
+
+import numpy as np
+import pytest
+
+from jointplda.model import training_posterior as module
+from jointplda.model.parameters import Parameters
+from jointplda.model.plan import PAIR_BYTES, make_plan
+from jointplda.model.statistics import Statistics
+from jointplda.model.training_posterior import posterior_fits_in_memory, training_posterior
+
+
+def crossed(speakers, *levels):
+    """Every speaker once in every combination of the channels of all conditions."""
+    grids = np.meshgrid(np.arange(speakers), *(np.arange(n) for n in levels), indexing="ij")
+    columns = [grid.ravel() for grid in grids]
+    X = np.random.default_rng(0).normal(size=(len(columns[0]), 3))
+    return Statistics.from_samples(X, columns[0], np.column_stack(columns[1:]))
+
+
+def test_the_cost_of_several_coupled_factors_is_that_of_their_joint_system():
+    """One dense system of all levels of the coupled factors: (sum of levels x rank) cubed, and squared in memory."""
+    statistics, ranks, d = crossed(50, 4, 6), (3, 2, 1), 3
+    plan = make_plan(statistics, ranks)
+    unknowns = 4 * 2 + 6 * 1
+    assert plan.names[plan.eliminated] == "speaker"
+    assert (plan.components, plan.largest) == (1, unknowns)
+    rest = 2.0 * min(50, 1 * d) * d * 3 + 2.0 * unknowns * d
+    assert plan.work == pytest.approx(unknowns**3 + rest)
+    assert plan.memory == pytest.approx(8.0 * unknowns**2 + PAIR_BYTES * unknowns**2)
+
+
+def test_the_cost_of_one_coupled_factor():
+    statistics, d = crossed(50, 4), 3
+    plan = make_plan(statistics, (3, 2))
+    assert plan.largest == 4 * 2
+    assert plan.work == pytest.approx((4 * 2) ** 3 + 2.0 * min(50, d) * d * 3 + 2.0 * 8 * d)
+
+
+def test_the_cheapest_factor_is_eliminated():
+    statistics = crossed(4, 50)
+    assert make_plan(statistics, (3, 2)).eliminated == 1
+    assert make_plan(crossed(50, 4), (3, 2)).eliminated == 0
+
+
+@pytest.mark.parametrize("conditions", [1, 2])
+def test_the_posterior_of_training_is_kept_up_to_its_limit(monkeypatch, conditions):
+    """Channels times columns of U, over all conditions, may be as many as the limit and not one more."""
+    statistics = crossed(8, *(5, 3)[:conditions])
+    ranks = (2, 2, 3)[: 1 + conditions]
+    unknowns = 5 * 2 + (3 * 3 if conditions == 2 else 0)
+    rng = np.random.default_rng(1)
+    parameters = Parameters(np.zeros(3), tuple(rng.normal(size=(3, r)) for r in ranks), np.eye(3))
+    monkeypatch.setattr(module, "CHANNEL_UNKNOWNS", unknowns)
+    assert posterior_fits_in_memory(statistics, ranks)
+    assert len(training_posterior(statistics, parameters).channel_means) == unknowns
+    monkeypatch.setattr(module, "CHANNEL_UNKNOWNS", unknowns - 1)
+    assert training_posterior(statistics, parameters) is None
+    monkeypatch.setattr(module, "CHANNEL_UNKNOWNS", unknowns)
+    monkeypatch.setattr(module, "SPEAKER_NUMBERS", 8 * 2 - 1)
+    assert training_posterior(statistics, parameters) is None
+
+
+def test_the_limits_are_those_of_the_documents():
+    assert module.CHANNEL_UNKNOWNS == 3000
+    assert module.SPEAKER_NUMBERS == 2e7
