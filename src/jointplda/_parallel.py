@@ -52,11 +52,11 @@ def fill_matrix(
     callback : callable, optional
         Called with a ``Progress`` of the stage "scores", counted in rows, now and then.
     """
-    threads = _checked(threads)
     if out is None:
         matrix = np.empty(shape, dtype=dtype)
         _fill_rows(fill, matrix, 0, shape[0], threads, callback)
         return matrix
+    threads = _number(threads)
     with replacing(out) as name, open(name, "wb") as file:
         header = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(file, header)
@@ -68,12 +68,19 @@ def fill_matrix(
     return result
 
 
-def _checked(threads: int | None) -> int:
-    return os.cpu_count() or 1 if threads is None else int(check_number("threads", threads, 1, whole=True))
+def _check(threads: int | None) -> None:
+    if threads is not None:
+        check_number("threads", threads, 1, whole=True)
+
+
+def _number(threads: int | None) -> int:
+    """As many threads as were asked for, or one per core."""
+    _check(threads)
+    return os.cpu_count() or 1 if threads is None else threads
 
 
 def _fill_rows(
-    fill: Fill, matrix: AnyArray, offset: int, total: int, threads: int, callback: ProgressCallback | None
+    fill: Fill, matrix: AnyArray, offset: int, total: int, threads: int | None, callback: ProgressCallback | None
 ) -> None:
     """Fill rows ``offset``... of the whole matrix into ``matrix``."""
     done, lock = [offset], threading.Lock()
@@ -95,11 +102,12 @@ def in_pieces(work: Callable[[slice], None], n: int, size: int, threads: int | N
 
     BLAS runs on one thread meanwhile, unless there is one piece only, for which setting that up would take longer.
     """
-    threads = _checked(threads)
+    _check(threads)
     if n <= size:
         if n:
             work(slice(0, n))
         return
+    threads = _number(threads)
     pieces = [slice(start, min(start + size, n)) for start in range(0, n, size)]
     with one_thread():
         if threads == 1:
