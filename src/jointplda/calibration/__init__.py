@@ -1,4 +1,4 @@
-"""From scores to log-likelihood ratios that mean what they say."""
+"""Calibration: from scores to well-calibrated log-likelihood ratios."""
 
 from jointplda.calibration.affine import AffineCalibration, fit_affine
 from jointplda.calibration.calibration_file import Calibration, load_calibration, save_calibration

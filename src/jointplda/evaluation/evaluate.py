@@ -45,7 +45,7 @@ class Part:
     @property
     def intervals(self) -> dict[str, tuple[float, float]]:
         """Lower and upper end of every interval, by the names of ``Measures.named``; empty without draws."""
-        return {str(name): (one.low, one.high) for name, one in self.estimates.items() if not np.isnan(one.low)}
+        return {str(kind): (each.low, each.high) for kind, each in self.estimates.items() if not np.isnan(each.low)}
 
 
 @dataclass(frozen=True)
@@ -230,10 +230,10 @@ class _Measurer:
         nontargets = len(target) - targets
         if not targets or not nontargets:
             return Part(None, {}, targets, nontargets)
-        found = measure(scores, target, self.settings.priors, is_llr=self.settings.is_llr)
+        measures = measure(scores, target, self.settings.priors, is_llr=self.settings.is_llr)
         intervals = self._intervals(name, scores, target, chosen)
-        estimates = {kind: Estimate(value, *intervals.get(kind, ())) for kind, value in found.figures().items()}
-        return Part(found, estimates, targets, nontargets)
+        estimates = {kind: Estimate(value, *intervals.get(kind, ())) for kind, value in measures.figures().items()}
+        return Part(measures, estimates, targets, nontargets)
 
     def _intervals(
         self, name: str, scores: Array, target: BoolArray, chosen: Any

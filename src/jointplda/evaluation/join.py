@@ -42,20 +42,20 @@ def with_key(scores: ScoreTable, key: Trials, *, allow_missing: bool = False) ->
     order = np.argsort(own, kind="stable")
     place = np.searchsorted(own, wanted, sorter=order)
     rows = order[np.minimum(place, len(order) - 1)] if len(order) else np.zeros(len(wanted), dtype=np.int64)
-    found = (own[rows] == wanted) if len(order) else np.zeros(len(wanted), dtype=np.bool_)
-    _check_matched(scores, key, rows, found, allow_missing)
-    kept = key.take(found)
-    return ScoreTable(kept, scores.values[rows[found]])
+    matched = (own[rows] == wanted) if len(order) else np.zeros(len(wanted), dtype=np.bool_)
+    _check_matched(scores, key, rows, matched, allow_missing)
+    kept = key.take(matched)
+    return ScoreTable(kept, scores.values[rows[matched]])
 
 
 def _check_matched(
-    scores: ScoreTable, key: Trials, rows: IntArray, found: NDArray[np.bool_], allow_missing: bool
+    scores: ScoreTable, key: Trials, rows: IntArray, matched: NDArray[np.bool_], allow_missing: bool
 ) -> None:
     """Raise, or warn, where trials of the key have no score or scores are not in the key."""
-    missing = np.flatnonzero(~found)
+    missing = np.flatnonzero(~matched)
     pairs = pair_codes(scores.trials)
-    extra = np.flatnonzero(~np.isin(pairs, pairs[rows[found]]))
-    if not found.any():
+    extra = np.flatnonzero(~np.isin(pairs, pairs[rows[matched]]))
+    if not matched.any():
         raise InputError(
             f"no trial of the key has a score: the key has {_first_pair(key)}, the scores have "
             f"{_first_pair(scores.trials)}. Check that the ids are written alike, and that enrollment and test come in "

@@ -199,10 +199,11 @@ def _automatic(task: _Task) -> Scored:
             task.train.channels.names, chosen.get("channel_rank", ()), chosen.get("channel_prior", ()), strict=True
         )
     )
+    rank, calibrated = model.best_estimator_.V_.shape[1], model.calibration_ is not None
     text = (
-        f"Centred, length-normalised, reduced to {model.n_features_in_} dimensions; Joint PLDA with V of rank "
-        f"{model.best_estimator_.V_.shape[1]}, {ranks}, noise_prior {chosen['noise_prior']:g}, speaker_prior {chosen['speaker_prior']:g}, "
-        f"chosen on training speakers; {'not ' if model.calibration_ is None else ''}calibrated"
+        f"Centred, length-normalised, reduced to {model.n_features_in_} dimensions; Joint PLDA with V of rank {rank}, "
+        f"{ranks}, noise_prior {chosen['noise_prior']:g}, speaker_prior {chosen['speaker_prior']:g}, chosen on "
+        f"training speakers; {'calibrated' if calibrated else 'not calibrated'}"
     )
     return _scored(task, text, pipe, same_channel=task.recipe.same_channel)
 

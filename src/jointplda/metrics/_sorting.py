@@ -6,19 +6,16 @@ from jointplda._typing import Array, BoolArray, IntArray
 
 PIECE = 1 << 14
 
-
 _LEAST_NORMAL = float(np.finfo(np.float64).tiny)
-
-
 _BELOW_SIGN = np.int64(2**63 - 1)
 
 
 def labels_in_order(scores: Array, target: BoolArray) -> BoolArray:
     """Labels by ascending score, targets first among equal scores, from one sort of integers.
 
-    A float64 read as an integer keeps its order once the bits below the sign of negative ones are flipped. Scaled by
-    a power of two to below 2 in size it leaves the top bit free: shifted by one, less one for a target, it carries its
-    label in the last, and targets come first among equals.
+    Read as integers, float64 numbers keep their order once the bits below the sign of negative numbers are flipped.
+    Scores scaled by a power of two to a size below 2 leave the top bit free: shifted by one bit, less 1 for a target,
+    the integer carries the label in its last bit, and targets come first among equal scores.
     """
     finite = scores
     low, high = float(scores.min()), float(scores.max())

@@ -95,9 +95,9 @@ def _weighted_hull(scores: Array, target: BoolArray, weights: Array) -> Hull:
 def hull_of_labels(labels: BoolArray) -> Hull:
     """Hull of labels in ascending order of score.
 
-    Where scores are equal targets come first: a falling run, which pooling joins to one block as it must. The hull of
-    every 64th point comes first; only words that may reach below it (were all their non-targets to come first) are
-    looked at label by label.
+    Among equal scores targets come first, a falling run that pooling joins to one block, as it must. The hull of every
+    64th point is computed first; only words of 64 labels that may reach below it (if all their non-targets came first)
+    are examined label by label.
     """
     whole = len(labels) // 64 * 64
     words = np.packbits(labels[:whole]).view(np.uint64)
@@ -126,7 +126,7 @@ def _may_reach_below(targets: Array, nontargets: Array) -> BoolArray:
 
 
 def _blocks_of_bytes(runs: NDArray[np.uint8]) -> tuple[NDArray[np.int64], Array]:
-    """Pooled blocks within each run of eight labels: how many in each run, and their counts, shape (2, blocks)."""
+    """Pooled blocks within each run of eight labels: the number in each run, and their counts, shape (2, blocks)."""
     counts, starts, table = _table_of_bytes()
     used = counts[runs]
     ends = np.cumsum(used)
@@ -136,7 +136,7 @@ def _blocks_of_bytes(runs: NDArray[np.uint8]) -> tuple[NDArray[np.int64], Array]
 
 @cache
 def _table_of_bytes() -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
-    """For each of the 256 runs of eight labels: how many pooled blocks it makes, where they start, and the blocks."""
+    """For each of the 256 runs of eight labels: the number of pooled blocks, where they start, and the blocks."""
     runs = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float64)
     pooled = [pool(run, 1.0 - run) for run in runs]
     counts = np.array([len(each.targets) for each in pooled])

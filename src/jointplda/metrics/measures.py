@@ -36,7 +36,7 @@ class Measures:
         Normalised detection cost by target prior: at the best threshold, and at the Bayes threshold.
         ``act_dcf`` is empty for scores that are not log-likelihood ratios.
     cllr, min_cllr : float
-        Cost of the log-likelihood ratios in bits, as given and after the best monotone calibration.
+        Cost of the log-likelihood ratios in bits, before and after the best monotone calibration.
         ``cllr`` is NaN for scores that are not log-likelihood ratios.
     targets, nontargets : int
         Numbers of trials.
@@ -60,12 +60,12 @@ class Measures:
 
     def figures(self) -> dict[Measure, float]:
         """Every figure that was computed: EER, detection costs by prior, Cllr, minCllr, calibration loss."""
-        found = {EER: self.eer}
-        found |= {Measure(MeasureKind.MIN_DCF, prior): value for prior, value in self.min_dcf.items()}
-        found |= {Measure(MeasureKind.ACT_DCF, prior): value for prior, value in self.act_dcf.items()}
+        values = {EER: self.eer}
+        values |= {Measure(MeasureKind.MIN_DCF, prior): value for prior, value in self.min_dcf.items()}
+        values |= {Measure(MeasureKind.ACT_DCF, prior): value for prior, value in self.act_dcf.items()}
         if not np.isnan(self.cllr):
-            return found | {CLLR: self.cllr, MIN_CLLR: self.min_cllr, CALIBRATION_LOSS: self.calibration_loss}
-        return found | {MIN_CLLR: self.min_cllr}
+            return values | {CLLR: self.cllr, MIN_CLLR: self.min_cllr, CALIBRATION_LOSS: self.calibration_loss}
+        return values | {MIN_CLLR: self.min_cllr}
 
     def named(self) -> dict[str, float]:
         """Every figure by its name in tables: "EER", "minDCF(0.05)", ..., "Cllr", "minCllr", "calibration loss"."""
@@ -138,14 +138,14 @@ def act_dcf(
 def cllr(scores: ArrayLike, target: ArrayLike, weights: ArrayLike | None = None) -> float:
     """Cost of log-likelihood ratios in bits: 1/(2 ln 2) [mean_tar ln(1 + e^-s) + mean_non ln(1 + e^s)].
 
-    Infinite if a target scores -inf or a non-target +inf. ``weights``, one per trial, make the means weighted ones.
+    Infinite if a target scores -inf or a non-target +inf. With ``weights`` (n,) the means are weighted.
     """
     values, mask = as_trials(scores, target)
     return _cllr(values, mask) if weights is None else _plain_cllr(values, mask, as_weights(weights, mask))
 
 
 def min_cllr(scores: ArrayLike, target: ArrayLike, weights: ArrayLike | None = None) -> float:
-    """Cllr after pool-adjacent-violators on the same scores: what is left once calibration is perfect."""
+    """Cllr after pool-adjacent-violators on the same scores: the cost that no calibration can remove."""
     return hull_min_cllr(hull(scores, target, weights))
 
 
@@ -233,7 +233,7 @@ def _softplus_sums(scores: Array, target: BoolArray) -> Array:
 
 
 def _plain_cllr(scores: Array, target: BoolArray, weights: Array | None = None) -> float:
-    """The same by the definition, accurate however small."""
+    """Cllr by its definition, which is accurate however small the cost is."""
     total = 0.0
     counted = np.ones(len(scores), dtype=bool) if weights is None else weights > 0  # 0 times infinity is 0
     for sign, one_class in ((-1.0, target), (1.0, ~target)):

@@ -1,8 +1,8 @@
-"""Intervals that respect who is in the trials: speakers are drawn with replacement, trials only follow.
+"""Bootstrap intervals over speakers: speakers are drawn with replacement, and trials follow their speakers.
 
-A draw gives speaker i the weight w_i, how often it was drawn; a trial between speakers i and j weighs w_i w_j, one
-within speaker i weighs w_i. Scores are never copied: trials are counted once by speaker pair and by score bin, and all
-draws come from products of that sparse table with the pairs' weights.
+A draw gives speaker i the weight w_i, the number of times it was drawn. A trial between speakers i and j has the
+weight w_i w_j, a trial within speaker i the weight w_i. Scores are never copied: trials are counted once by pair of
+speakers and by score bin, and all draws come from products of that sparse table with the weights of the pairs.
 """
 
 from collections.abc import Sequence
@@ -58,8 +58,8 @@ class Bootstrap:
     def interval(self, measure: Measure | str, *, correct_bias: bool = True) -> tuple[float, float]:
         """Percentile interval of a measure (or its name): from (1 - level) / 2 to (1 + level) / 2 of its draws.
 
-        Measures at the best threshold, or after the best calibration, are optimistic on a finite set and more so on
-        a draw of it. ``correct_bias`` moves both percentiles by what the draws show of that: with z0 the normal
+        Measures at the best threshold, or after the best calibration, are optimistic on a finite set, and more so on
+        a draw from it. ``correct_bias`` moves both percentiles by the bias that the draws show: with z0 the normal
         deviate of the share of draws below the estimate, Phi(2 z0 - z) and Phi(2 z0 + z) in place of
         Phi(-z) and Phi(z). Without bias z0 is 0, and these are the plain percentiles.
         """
@@ -104,7 +104,7 @@ def bootstrap(
         Natural-log likelihood ratios.
     target : array-like of bool, shape (n,)
     enroll_speakers, test_speakers : array-like, shape (n,)
-        Speaker on either side of each trial; any hashable labels, or integers.
+        Speakers on both sides of each trial: hashable labels, or integers.
     draws : int
         Number of draws.
     level : float
@@ -114,7 +114,8 @@ def bootstrap(
     is_llr : bool
         False for scores that are not log-likelihood ratios.
     seed : int
-        Draws depend on it and on the number of speakers alone, so systems scored on the same trials share them.
+        Seed of the draws. They depend on it and on the number of speakers alone, so that systems scored on the same
+        trials share them.
     callback : callable, optional
         Called with a ``Progress`` of stage "bootstrap" as draws are done.
 
@@ -124,8 +125,9 @@ def bootstrap(
 
     Notes
     -----
-    Beyond ``EXACT_BINS`` distinct scores, scores are binned by rank, 2 % wide towards the ends that matter: the rates
-    of a draw are exact at the edges of bins, and the thresholds of ``priors`` are edges. Costs at the best threshold
+    More than ``EXACT_BINS`` distinct scores are binned by rank, with bins that grow by 2 % from low targets and high
+    non-targets, where the thresholds are. The rates of a draw are exact at the edges of bins, and the Bayes thresholds
+    of ``priors`` are edges. Costs at the best threshold
     may then be up to 0.5 % high.
     """
     values, mask = as_trials(scores, target)
@@ -164,17 +166,17 @@ def _measure_draws(
     direct = {prior: rates.min_dcf(prior) for prior in priors}
     actual = {prior: rates.act_dcf(prior, bound) for prior, bound in zip(priors, accepted, strict=True)}
     cllr = rates.cllr(target_cost, nontarget_cost)
-    found: list[dict[Measure, float]] = []
+    measured: list[dict[Measure, float]] = []
     for i in range(weights.shape[1]):
         if not targets[:, i].any() or not nontargets[:, i].any():
-            found.append({})
+            measured.append({})
             continue
         outline = pool(targets[:, i], nontargets[:, i])
         least = {prior: float(values[i]) for prior, values in direct.items()}
         act = {prior: float(values[i]) for prior, values in actual.items()} if is_llr else {}
         cost = float(cllr[i]) if is_llr else float("nan")
-        found.append(Measures(hull_eer(outline), cost, hull_min_cllr(outline), least, act).figures())
-    return found
+        measured.append(Measures(hull_eer(outline), cost, hull_min_cllr(outline), least, act).figures())
+    return measured
 
 
 @dataclass(frozen=True)
@@ -223,7 +225,7 @@ class _Rates:
 
     @classmethod
     def of(cls, targets: Array, nontargets: Array) -> "_Rates":
-        """Rates from weighted counts by bin (bins, draws); NaN where a class is not there."""
+        """Rates from weighted counts by bin (bins, draws); NaN where a class is absent."""
         below, rejected = (np.vstack((np.zeros(c.shape[1]), np.cumsum(c, axis=0))) for c in (targets, nontargets))
         with np.errstate(invalid="ignore", divide="ignore"):
             return cls(below / below[-1], 1.0 - rejected / rejected[-1], below[-1], rejected[-1])
@@ -257,7 +259,7 @@ def _edges(scores: Array, target: BoolArray, thresholds: Sequence[float]) -> Arr
 
 
 def speaker_codes(enroll: ArrayLike, test: ArrayLike, n: int) -> tuple[IntArray, IntArray, int]:
-    """Speakers of both sides as codes from one numbering."""
+    """Speakers of both sides as codes with one numbering, and the number of speakers."""
     sides = [np.asarray(side) for side in (enroll, test)]
     for side, name in zip(sides, ("enroll_speakers", "test_speakers"), strict=True):
         if side.shape != (n,):

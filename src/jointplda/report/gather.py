@@ -93,24 +93,24 @@ def _attempt(result: Any) -> Attempt:
     return Attempt(name, result.criterion, result.error, result.chosen)
 
 
-def _channels(loadings: Mapping[str, AnyArray], seen: Any) -> list[Channels]:
+def _channels(loadings: Mapping[str, AnyArray], training: Any) -> list[Channels]:
     """Posterior means of the training channels: U x along the two longest axes of U."""
-    if seen is None or len(seen.channels) != len(loadings):
+    if training is None or len(training.channels) != len(loadings):
         return []
-    found, start = [], 0
-    for (name, U), labels, counts in zip(loadings.items(), seen.channels, seen.channel_counts, strict=True):
+    positions, start = [], 0
+    for (name, U), labels, counts in zip(loadings.items(), training.channels, training.channel_counts, strict=True):
         size = len(labels) * U.shape[1]
-        x = np.asarray(seen.channel_means[start : start + size]).reshape(len(labels), U.shape[1])
+        x = np.asarray(training.channel_means[start : start + size]).reshape(len(labels), U.shape[1])
         start += size
         _, lengths, axes = np.linalg.svd(U, full_matrices=False)
         at = x @ axes.T * lengths
         shares = np.append(lengths**2 / np.sum(lengths**2), 0.0)
         at = at[:, :2] if at.shape[1] > 1 else np.column_stack((at, np.zeros(len(at))))
         numbers = np.asarray(counts).astype(np.int64)
-        found.append(
+        positions.append(
             Channels(name, [str(label) for label in labels], at, numbers, (float(shares[0]), float(shares[1])))
         )
-    return found
+    return positions
 
 
 def _det_curves(result: Evaluation) -> dict[str, Curve]:
@@ -158,8 +158,8 @@ def _distributions(result: Evaluation) -> dict[str, Distribution]:
     trials, members = result.ascending, _channel_members(result)
     truth = {"target": trials.target, "non-target": ~trials.target}
     masks = {cell: members[channel] & truth[kind] for cell, (channel, kind) in CELLS.items()} if members else truth
-    found = {cell: _distribution(trials.scores[mask]) for cell, mask in masks.items()}
-    return {cell: each for cell, each in found.items() if each is not None}
+    histograms = {cell: _distribution(trials.scores[mask]) for cell, mask in masks.items()}
+    return {cell: histogram for cell, histogram in histograms.items() if histogram is not None}
 
 
 def _distribution(ordered: Array) -> Distribution | None:

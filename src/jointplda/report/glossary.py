@@ -1,4 +1,4 @@
-"""What the numbers of a report mean, one sentence each."""
+"""The figures and plots of a report explained, one sentence each."""
 
 GLOSSARY = (
     (
@@ -14,7 +14,7 @@ GLOSSARY = (
     (
         "actDCF",
         "The same cost at the threshold that Bayes’ rule prescribes for that prior, without having seen the scores; "
-        "what it adds to minDCF is the price of poor calibration at this one prior.",
+        "the difference from minDCF is the cost of poor calibration at this prior.",
     ),
     (
         "Cllr",
@@ -34,11 +34,11 @@ GLOSSARY = (
         "The four cells",
         "Targets whose two sides share a channel (same) or do not (cross), against non-targets that do or do not; "
         "“cross / same” puts targets recorded in two channels against non-targets recorded in one, which a "
-        "system that takes the channel for the speaker cannot tell apart.",
+        "system that mistakes the channel for the speaker confuses.",
     ),
     (
         "Intervals",
-        "Speakers, not trials, are drawn anew with replacement, because trials that share a speaker are not "
+        "Speakers, not trials, are drawn with replacement, because trials that share a speaker are not "
         "independent; the interval runs between percentiles of the figure over the draws.",
     ),
     (
@@ -49,12 +49,12 @@ GLOSSARY = (
     (
         "Tippett plot",
         "For each value x, the share of targets and of non-targets whose log-likelihood ratio is at least x: "
-        "non-targets right of 0 and targets left of it are evidence that misleads.",
+        "non-targets on the right of 0 and targets on the left are misleading evidence.",
     ),
     (
         "PAV plot",
-        "The log-likelihood ratio that the trials support at each score: on the diagonal the scores mean what they "
-        "say; a curve flatter than it claims too much, a steeper one too little, and one beside it is shifted.",
+        "The log-likelihood ratio that the trials support at each score: on the diagonal the scores are well "
+        "calibrated; if the curve is flatter they are overconfident, if steeper underconfident, if beside it shifted.",
     ),
     (
         "V and U",

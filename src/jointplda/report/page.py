@@ -1,4 +1,4 @@
-"""One self-contained HTML page: styles, script and pictures inside, nothing fetched from anywhere."""
+"""One self-contained HTML page: styles, script and pictures are inside it, and nothing is fetched."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def render(page: Page) -> str:
 
 
 def _joined(text: str) -> str:
-    """Safe text whose numbers stay on the line of their percent sign."""
+    """Safe text in which a number and its percent sign stay on one line."""
     return words(text.replace(" %", "\u00a0%"))
 
 
@@ -90,10 +90,10 @@ def _section(name: str, title: str, lead: str, body: str) -> str:
 
 def _figure(drawing: Drawing, caption: str, legend: str = "", title: str = "", level: int = 4) -> str:
     head = f"<h{level}>{words(title)}</h{level}>" if title else ""
-    said = " ".join(text for text in (caption, words(drawing.note)) if text)
+    below = " ".join(text for text in (caption, words(drawing.note)) if text)
     if drawing.body.startswith("<p"):
-        said, legend = "", ""
-    return f"<figure><div>{head}{legend}</div>{drawing.body}<figcaption>{said}</figcaption></figure>"
+        below, legend = "", ""
+    return f"<figure><div>{head}{legend}</div>{drawing.body}<figcaption>{below}</figcaption></figure>"
 
 
 def _legend(systems: Sequence[System], shape: str, extra: str = "") -> str:
@@ -114,13 +114,16 @@ def _headline(page: Page) -> str:
 
 
 def _cells(page: Page) -> str:
-    title, lead = "Equal error rates", "The channels of these trials are not known: there are no cells to compare."
+    title, lead = (
+        "Equal error rates",
+        "The channels of these trials are not known, so that there are no cells to compare.",
+    )
     caption = "Equal error rate of each system; lower is better."
     if page.channel:
         title = "Who is confused by the channel?"
         lead = (
-            "The pooled EER alone hides the failure this model exists for. Targets recorded in two channels, against "
-            "non-targets recorded in one, are the trials where a system must not take the channel for the speaker."
+            "The pooled EER hides the failure that Joint PLDA exists for. Targets recorded in two channels, against "
+            "non-targets recorded in one, are the trials where a system must not mistake the channel for the speaker."
         )
         caption += f" Same and cross say whether the two sides of a trial share the channel: {words(page.channel)}."
     if page.interval:
@@ -165,7 +168,7 @@ def _det(page: Page) -> str:
     drawn = []
     for part in parts:
         caption = (
-            "Towards the lower left is better; where a curve meets the dotted diagonal, its two error rates are equal."
+            "Nearer the lower left is better; where a curve meets the dotted diagonal, both error rates are equal."
         )
         drawn.append(_figure(det_plot(page.systems, part), caption, title=part_title(part), level=3))
     shown = f'<div class="pair">{"".join(drawn[:2])}</div>'
@@ -174,7 +177,7 @@ def _det(page: Page) -> str:
     lead = "Misses against false alarms at every threshold."
     if marks:
         priors = ", ".join(dict.fromkeys(f"{p.prior:g}" for s in page.systems for p in s.points))
-        lead += f" Dots on the pooled curves: priors of targets {priors}."
+        lead += f" The dots on the pooled curves are for target priors of {priors}."
     return _section("det", "Detection error trade-off", lead, _legend(page.systems, "line", marks) + shown)
 
 
@@ -202,16 +205,16 @@ def _panel(page: Page, system: System, css: str) -> str:
     scores = "Log-likelihood ratios" if system.is_llr else "Scores"
     cells = "".join(f"<li>{key(CELL_CLASS.get(name, 't1'), 'area')}{words(name)}</li>" for name in system.cells)
     ways = "".join(f"<li>{key(CELL_CLASS.get(name, 't1'))}{words(name)}</li>" for name in system.tippett)
-    apart = "Targets should lie right, non-targets left, wherever the channel is."
+    apart = "Targets should lie on the right and non-targets on the left, within and across channels."
     pav = (
-        "On the diagonal, log-likelihood ratios mean what they say."
+        "Log-likelihood ratios on the diagonal are well calibrated."
         if system.is_llr
-        else ("These scores are not log-likelihood ratios: they have no diagonal to lie on, and need calibration.")
+        else "These scores are not log-likelihood ratios: they have no diagonal to lie on, and need calibration."
     )
     figures = _figure(cells_plot(system), f"{scores} by truth and channel. {apart}", _keys(cells), "Scores")
     figures += _figure(
         tippett_plot(system),
-        "Share of trials at or above each score; the steeper and further apart, the better.",
+        "Share of trials at or above each score. The steeper the curves and the farther apart, the better.",
         _keys(ways),
         "Tippett plot",
     )
@@ -228,22 +231,26 @@ def _keys(items: str) -> str:
 
 def _training(training: Training) -> str:
     objective = words(training.objective_name or "objective")
-    figures = _figure(trace_plot(training), f"EM’s {objective}, by iteration.", "", "Training")
+    figures = _figure(trace_plot(training), f"The {objective} of EM by iteration.", "", "Training")
     names = "".join(
         f"<li>{key('s0' if name == 'V' else f's{1 + (k - 1) % 7}', 'filled')}{words(name)}</li>"
         for k, name in enumerate(training.singular_values)
     )
     figures += _figure(
         singular_plot(training),
-        "How strongly each direction of speaker (V) and channel (U) moves an embedding.",
+        "How strongly each direction of the speaker (V) and of the channel (U) moves an embedding.",
         _keys(names),
         "Singular values",
     )
     if training.attempts:
-        caption = "Each setting on training speakers held out in turn, with its standard error; the chosen one filled."
+        caption = (
+            "Each candidate on held-out training speakers, with its standard error; the chosen candidate is filled."
+        )
         figures += _figure(attempts_plot(training), caption, "", "Settings tried")
     for channels in training.channels:
-        caption = "Where training placed each channel, in the units of the embeddings; larger dots had more samples."
+        caption = (
+            "Posterior mean of each training channel, in the units of the embeddings; larger dots have more samples."
+        )
         figures += _figure(channels_plot(channels), caption, "", f"Channels: {channels.condition}")
     return figures
 
@@ -255,5 +262,5 @@ def _glossary() -> str:
 
 def _facts(page: Page) -> str:
     rows = "".join(f"<div><dt>{words(name)}</dt><dd>{words(value)}</dd></div>" for name, value in page.facts)
-    body = f'<dl class="facts">{rows}</dl>' if rows else '<p class="none">None were recorded.</p>'
+    body = f'<dl class="facts">{rows}</dl>' if rows else '<p class="none">No facts were recorded.</p>'
     return _section("facts", "Facts", "", body)

@@ -58,15 +58,15 @@ def bars_plot(systems: Sequence[System], *, narrow: bool = False) -> Drawing:
     tops = [v for system in systems for part in parts for v in _eer(system, part)]
     top = max([100 * v for v in tops if np.isfinite(v)] + [0.05])
     scale = scales.linear(0.0, top * 1.06, 5)
-    said = "; ".join(
+    description = "; ".join(
         f"{part}: " + ", ".join(f"{s.name} {percent(_eer(s, part)[0])}" for s in systems if _eer(s, part)[0] >= 0)
         for part in parts
     )
     draw = _bars_lying if narrow else _bars_standing
-    return Drawing(draw(systems, parts, scale, f"Equal error rates in percent. {said}."))
+    return Drawing(draw(systems, parts, scale, f"Equal error rates in percent. {description}."))
 
 
-def _bars_standing(systems: Sequence[System], parts: Sequence[str], scale: scales.Scale, said: str) -> str:
+def _bars_standing(systems: Sequence[System], parts: Sequence[str], scale: scales.Scale, description: str) -> str:
     axes = Axes(scales.linear(0, len(parts), 1), scale, left=46, top=26, width=1040, height=290)
     slot = axes.width / len(parts)
     bar = min(46.0, slot * 0.84 / len(systems))
@@ -96,10 +96,10 @@ def _bars_standing(systems: Sequence[System], parts: Sequence[str], scale: scale
                 draw.append(svg.label(place[0], above, percent(eer).removesuffix("\u00a0%"), "value", place[1]))
             axes.outside.append(f'<g class="{system_class(i, len(systems))}">{"".join(draw)}</g>')
     frame = behind + axes.frame("", "EER, %", x_ticks=False)
-    return svg.picture(1096, 372, "Equal error rate by part of the trials", said, axes.body(frame), css="wide")
+    return svg.picture(1096, 372, "Equal error rate by part of the trials", description, axes.body(frame), css="wide")
 
 
-def _bars_lying(systems: Sequence[System], parts: Sequence[str], scale: scales.Scale, said: str) -> str:
+def _bars_lying(systems: Sequence[System], parts: Sequence[str], scale: scales.Scale, description: str) -> str:
     row, head = 15.0, 26.0
     block = head + row * len(systems) + 10
     axes = Axes(scale, scales.linear(0, 1), left=8, top=4, width=360, height=block * len(parts))
@@ -122,12 +122,14 @@ def _bars_lying(systems: Sequence[System], parts: Sequence[str], scale: scales.S
             axes.outside.append(f'<g class="{system_class(i, len(systems))}">{"".join(draw)}</g>')
     frame = behind + axes.frame("EER, %", y_ticks=False)
     height = axes.height + 50
-    return svg.picture(376, height, "Equal error rate by part of the trials", said, axes.body(frame), css="narrow")
+    return svg.picture(
+        376, height, "Equal error rate by part of the trials", description, axes.body(frame), css="narrow"
+    )
 
 
 def _eer(system: System, part: str) -> tuple[float, float, float]:
-    found = system.metrics.get(part, {}).get(EER)
-    return (found.value, found.low, found.high) if found else (np.nan, np.nan, np.nan)
+    eer = system.metrics.get(part, {}).get(EER)
+    return (eer.value, eer.low, eer.high) if eer else (np.nan, np.nan, np.nan)
 
 
 def _tip(system: System, part: str) -> str:
@@ -164,10 +166,12 @@ def det_plot(systems: Sequence[System], part: str = POOLED) -> Drawing:
             axes.dot(*point.best, 4.2, "hollow", f"{where}: best threshold")
         axes.outside.append("</g>")
     frame = axes.frame("False alarms, % of non-targets", "Misses, % of targets")
-    said = "Detection error trade-off, lower left is better. Systems: " + ", ".join(s.name for _, s in drawn) + "."
+    description = (
+        "Detection error trade-off, lower left is better. Systems: " + ", ".join(s.name for _, s in drawn) + "."
+    )
     notes = [f"Without errors in the range shown: {', '.join(better)}."] if better else []
     notes += [f"With more errors than the range shows: {', '.join(worse)}."] if worse else []
-    return Drawing(svg.picture(460, 452, f"DET curves, {part}", said, axes.body(frame)), " ".join(notes))
+    return Drawing(svg.picture(460, 452, f"DET curves, {part}", description, axes.body(frame)), " ".join(notes))
 
 
 def _det_range(curves: Sequence[Curve]) -> tuple[float, float]:
@@ -217,8 +221,8 @@ def cells_plot(system: System) -> Drawing:
         bodies.append(axes.body(axes.frame(name, x_labels=last, y_ticks=False)))
     out = [_outside(name, d, x) for name, d in cells.items()]
     note = "; ".join(text for text in out if text)
-    said = "Score densities of " + ", ".join(f"{name} ({d.count:,} trials)" for name, d in cells.items()) + "."
-    body = svg.picture(460, 346, f"Scores of {system.name}", said, *bodies)
+    description = "Score densities of " + ", ".join(f"{name} ({d.count:,} trials)" for name, d in cells.items()) + "."
+    body = svg.picture(460, 346, f"Scores of {system.name}", description, *bodies)
     return Drawing(body, f"Beyond the edges: {note}." if note else "")
 
 
@@ -243,8 +247,8 @@ def _outside(name: str, cell: Distribution, x: scales.Scale) -> str:
     mass = np.concatenate([[cell.below], np.nan_to_num(cell.density) * np.diff(cell.edges)]).cumsum()
     below = float(np.interp(x.low, cell.edges, mass, left=cell.below))
     above = max(0.0, 1.0 - float(np.interp(x.high, cell.edges, mass, right=1.0 - cell.above)))
-    said = [f"{percent(share)} {side}" for share, side in ((below, "below"), (above, "above")) if share >= 0.0015]
-    return f"{name} {' and '.join(said)}" if said else ""
+    sides = [f"{percent(share)} {side}" for share, side in ((below, "below"), (above, "above")) if share >= 0.0015]
+    return f"{name} {' and '.join(sides)}" if sides else ""
 
 
 def tippett_plot(system: System) -> Drawing:
@@ -264,9 +268,9 @@ def tippett_plot(system: System) -> Drawing:
         axes.line([-np.inf, *curve.x, np.inf], [1.0, *curve.y, 0.0])
         axes.inside.append("</g>")
     name = "x: log-likelihood ratio (natural log)" if system.is_llr else "x: score"
-    said = f"Cumulative shares of {' and '.join(curves)} with a score of at least x, for {system.name}."
+    description = f"Cumulative shares of {' and '.join(curves)} with a score of at least x, for {system.name}."
     body = axes.body(axes.frame(name, "Share of trials at or above x"))
-    return Drawing(svg.picture(460, 346, f"Tippett plot of {system.name}", said, body))
+    return Drawing(svg.picture(460, 346, f"Tippett plot of {system.name}", description, body))
 
 
 def _span(curve: Curve, share: float = 0.002) -> tuple[float, float]:
@@ -299,11 +303,11 @@ def pav_plot(system: System) -> Drawing:
     axes.line(*_ordered(system.pav))
     axes.inside.append("</g>")
     name = "Log-likelihood ratio before PAV" if system.is_llr else "Score"
-    said = (
+    description = (
         f"Log-likelihood ratios that the trials support, by pool-adjacent-violators, against scores of {system.name}."
     )
     body = axes.body(axes.frame(name, "Log-likelihood ratio after PAV"))
-    return Drawing(svg.picture(460, 346, f"PAV plot of {system.name}", said, body))
+    return Drawing(svg.picture(460, 346, f"PAV plot of {system.name}", description, body))
 
 
 def _ordered(curve: Curve) -> tuple[Array, Array]:

@@ -89,7 +89,7 @@ def log(low: float, high: float) -> Scale:
 
 
 def round_step(rough: float) -> float:
-    """The nearest of 1, 2, 5, 10 times a power of ten, by ratio."""
+    """The nearest (by ratio) of 1, 2, 5 and 10 times a power of ten."""
     power = 10.0 ** math.floor(math.log10(rough))
     return min((k * power for k in (1.0, 2.0, 5.0, 10.0)), key=lambda step: abs(math.log(step / rough)))
 
@@ -107,7 +107,7 @@ def _power(k: int) -> str:
 
 
 def _sound(low: float, high: float) -> tuple[float, float]:
-    """A range that can be drawn: finite, and wider than rounding."""
+    """The range as a finite one that is wider than rounding errors."""
     if not (math.isfinite(low) and math.isfinite(high)):
         return 0.0, 1.0
     low, high = max(min(low, high), -1e15), min(max(low, high), 1e15)

@@ -16,7 +16,7 @@ TOLERANCE = 0.3
 """Largest distance, in pixels, between a curve and its thinned version."""
 
 LETTER = 6.8
-"""Width of a letter of a label, in pixels; for guessing what overlaps."""
+"""Approximate width of a letter of a label in pixels, to find labels that overlap."""
 
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 
@@ -51,7 +51,7 @@ def coordinate(value: float) -> str:
 
 
 def thin(points: Array, tolerance: float = TOLERANCE) -> Array:
-    """Keep the points that a polyline needs to stay within ``tolerance`` of all others (Douglas and Peucker)."""
+    """Leave out points of a polyline that lie within ``tolerance`` of the rest (Douglas and Peucker)."""
     keep = np.zeros(len(points), dtype=bool)
     keep[[0, -1]] = True
     stack = [(0, len(points) - 1)]
@@ -137,7 +137,7 @@ def circle(x: float, y: float, radius: float, css: str, tip: str = "") -> str:
 
 
 def key(css: str, shape: str = "line") -> str:
-    """The small sign beside a name in a legend: a "line", a "bar", an "area", a "hollow" or a "filled" dot."""
+    """The symbol beside a name in a legend: a "line", a "bar", an "area", a "hollow" or a "filled" dot."""
     signs = {
         "line": '<path class="line" d="M1 6H25"/>',
         "bar": '<rect class="bar" x="7" y="0" width="12" height="12"/>',

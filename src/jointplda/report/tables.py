@@ -26,14 +26,14 @@ def part_title(part: str) -> str:
 
 def parts_of(systems: Sequence[System]) -> list[str]:
     """Every part that a system has figures for, pooled first."""
-    found = dict.fromkeys(part for system in systems for part in system.metrics)
-    return sorted(found, key=lambda part: part != POOLED)
+    parts = dict.fromkeys(part for system in systems for part in system.metrics)
+    return sorted(parts, key=lambda part: part != POOLED)
 
 
 def metrics_of(systems: Sequence[System], part: str) -> list[Measure]:
     """Every measure of a part: EER, the costs of log-likelihood ratios, then detection costs."""
-    found = dict.fromkeys(measure for system in systems for measure in system.metrics.get(part, {}))
-    return sorted(found, key=lambda measure: _ORDER[measure.kind])
+    measures = dict.fromkeys(measure for system in systems for measure in system.metrics.get(part, {}))
+    return sorted(measures, key=lambda measure: _ORDER[measure.kind])
 
 
 def shown(measure: Measure, value: float) -> str:
@@ -81,8 +81,8 @@ def headline(page: Page) -> str:
     pooled = metrics_of(page.systems, POOLED)
     wanted += [(POOLED, measure) for measure in pooled if measure.kind is MeasureKind.MIN_DCF][:1]
     wanted += [(POOLED, measure) for measure in (CLLR, MIN_CLLR) if measure in pooled][:1]
-    found = page.systems[-1].metrics
-    known = [(part, m) for part, m in wanted if m in found.get(part, {}) and not math.isnan(found[part][m].value)]
+    own = page.systems[-1].metrics
+    known = [(part, m) for part, m in wanted if m in own.get(part, {}) and not math.isnan(own[part][m].value)]
     cards = [_card(page, part, measure) for part, measure in known]
     if not cards:
         return '<p class="none">No figure could be computed: it needs both targets and non-targets.</p>'
@@ -137,8 +137,8 @@ def _cell(system: System, part: str, measure: Measure, best: float) -> str:
 
 
 def _counts(systems: Sequence[System], part: str) -> str:
-    found = sorted({system.counts[part] for system in systems if part in system.counts})
-    if not found:
+    counts = sorted({system.counts[part] for system in systems if part in system.counts})
+    if not counts:
         return ""
-    numbers = " or ".join(f"{targets:,} targets and {others:,} non-targets" for targets, others in found[:3])
+    numbers = " or ".join(f"{targets:,} targets and {others:,} non-targets" for targets, others in counts[:3])
     return f" <small>{numbers}</small>"

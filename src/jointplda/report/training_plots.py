@@ -1,4 +1,4 @@
-"""Plots of how a model was trained and what it learnt: EM's objective, singular values, where channels sit."""
+"""Plots of the training of a model: the objective of EM, settings tried, singular values, positions of channels."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STYLE = (
 
 
 def trace_plot(training: Training) -> Drawing:
-    """How far EM's objective was below its final value after each iteration; plain values where that cannot be."""
+    """Distance of the objective of EM to its final value by iteration; the objective itself where it ever fell."""
     objective = np.asarray(training.objective, dtype=np.float64)
     iterations = np.arange(1, len(objective) + 1)
     finite = np.isfinite(objective)
@@ -46,48 +46,49 @@ def trace_plot(training: Training) -> Drawing:
         for i, value in zip(iterations, values, strict=True):
             axes.dot(float(i), float(value), 2.4, "filled")
         axes.outside.append("</g>")
-    said = f"{training.objective_name} over {len(objective)} iterations, up to {objective[finite][-1]:.6g}."
+    description = f"{training.objective_name} over {len(objective)} iterations, up to {objective[finite][-1]:.6g}."
     body = axes.body(axes.frame("Iteration", f"{name}, nats per sample" if values is gap else name))
     end = "converged" if training.converged else "stopped before it converged"
     note = f"EM {end} after {len(objective)} iterations, at {objective[finite][-1]:.6g} nats per sample.".replace(
         "-", "−"
     )
-    return Drawing(svg.picture(460, 346, "EM's objective", said, body), note)
+    return Drawing(svg.picture(460, 346, "EM's objective", description, body), note)
 
 
 def attempts_plot(training: Training) -> Drawing:
-    """The criterion of every setting that was tried, with its standard error; the chosen one filled."""
-    attempts = [one for one in training.attempts if np.isfinite(one.value)]
+    """The criterion of every candidate of the search, with its standard error; the chosen candidate is filled."""
+    attempts = [attempt for attempt in training.attempts if np.isfinite(attempt.value)]
     if not attempts:
         return nothing("No settings were tried.")
-    attempts = sorted(attempts, key=lambda one: one.value)[:MOST_ATTEMPTS]
-    low = min(one.value - one.error for one in attempts)
-    high = max(one.value + one.error for one in attempts)
+    attempts = sorted(attempts, key=lambda attempt: attempt.value)[:MOST_ATTEMPTS]
+    low = min(attempt.value - attempt.error for attempt in attempts)
+    high = max(attempt.value + attempt.error for attempt in attempts)
     room = 0.04 * max(high - low, 1e-6)
-    left, height = min(24 + LETTER * max(len(one.name) for one in attempts), 250), 20.0 * len(attempts)
+    left, height = min(24 + LETTER * max(len(attempt.name) for attempt in attempts), 250), 20.0 * len(attempts)
     x, rows = scales.linear(max(low - room, 0.0), high + room, 5), scales.linear(0.0, float(len(attempts)))
     axes = Axes(x, rows, left=left, width=444 - left, height=height)
-    for i, one in enumerate(attempts):
+    for i, attempt in enumerate(attempts):
         at = len(attempts) - i - 0.5
-        css = "s1" if one.chosen else "s0"
+        css = "s1" if attempt.chosen else "s0"
         axes.inside.append(f'<g class="{css}">')
-        axes.line([one.value - one.error, one.value + one.error], [at, at], "line thin")
+        axes.line([attempt.value - attempt.error, attempt.value + attempt.error], [at, at], "line thin")
         axes.inside.append("</g>")
         axes.outside.append(f'<g class="{css}">')
-        tip = f"{one.name}: {one.value:.4f} ± {one.error:.4f} bits"
-        axes.dot(one.value, at, 5.0 if one.chosen else 3.5, "filled" if one.chosen else "hollow", tip)
+        tip = f"{attempt.name}: {attempt.value:.4f} ± {attempt.error:.4f} bits"
+        size, kind = (5.0, "filled") if attempt.chosen else (3.5, "hollow")
+        axes.dot(attempt.value, at, size, kind, tip)
         axes.outside.append("</g>")
-        axes.word(-8, 20.0 * i + 14, svg.shorten(one.name, 34), "", "end")
-    best = next((one for one in attempts if one.chosen), attempts[0])
-    said = f"{len(attempts)} settings tried; chosen: {best.name}, {best.value:.4f} bits."
+        axes.word(-8, 20.0 * i + 14, svg.shorten(attempt.name, 34), "", "end")
+    best = next((attempt for attempt in attempts if attempt.chosen), attempts[0])
+    description = f"{len(attempts)} settings tried; chosen: {best.name}, {best.value:.4f} bits."
     body = axes.body(axes.frame("minCllr of held-out training speakers, bits", y_ticks=False))
     left_out = len(training.attempts) - len(attempts)
     note = f"The {left_out} worst are left out." if left_out else ""
-    return Drawing(svg.picture(460, height + 56, "Settings tried", said, body), note)
+    return Drawing(svg.picture(460, height + 56, "Settings tried", description, body), note)
 
 
 def write_attempts(training: Training, path: str | PathLike[str]) -> None:
-    """Write the same picture as an SVG file of its own, whole or not at all."""
+    """Write the picture of ``attempts_plot`` as an SVG file, whole or not at all."""
     text = attempts_plot(training).body
     with replacing(path) as name:
         name.write_text(text.replace("<title>", f"<style>{STYLE}</style><title>", 1), encoding="utf-8", newline="\n")
@@ -95,19 +96,19 @@ def write_attempts(training: Training, path: str | PathLike[str]) -> None:
 
 def singular_plot(training: Training) -> Drawing:
     """Singular values of V and of each U, largest first."""
-    found = {name: np.asarray(v, dtype=np.float64) for name, v in training.singular_values.items()}
-    found = {name: v[np.isfinite(v)] for name, v in found.items() if np.isfinite(v).any()}
-    if not found:
-        return nothing("No loadings, hence no singular values.")
-    longest = max(len(v) for v in found.values())
-    every = np.concatenate(list(found.values()))
+    spectra = {name: np.asarray(v, dtype=np.float64) for name, v in training.singular_values.items()}
+    spectra = {name: v[np.isfinite(v)] for name, v in spectra.items() if np.isfinite(v).any()}
+    if not spectra:
+        return nothing("There are no loadings, hence no singular values.")
+    longest = max(len(v) for v in spectra.values())
+    every = np.concatenate(list(spectra.values()))
     positive = every[every > 0]
     if len(positive) == len(every) and positive.max() > 300 * positive.min():
         y = scales.log(float(positive.min()), float(positive.max()))
     else:
         y = scales.linear(0.0, float(every.max()) * 1.05 or 1.0, 5)
     axes = Axes(scales.linear(0.5, longest + 0.5, min(8, longest), whole=True), y)
-    for k, (name, values) in enumerate(found.items()):
+    for k, (name, values) in enumerate(spectra.items()):
         css = "s0" if name == "V" else f"s{1 + (k - 1) % 7}"
         index = np.arange(1, len(values) + 1)
         axes.inside.append(f'<g class="{css}">')
@@ -118,13 +119,13 @@ def singular_plot(training: Training) -> Drawing:
             if len(values) <= 80:
                 axes.dot(float(i), float(value), 3.0, "filled")
         axes.outside.append("</g>")
-    said = "; ".join(f"{name}: {len(v)} values from {v[0]:.3g} to {v[-1]:.3g}" for name, v in found.items())
+    description = "; ".join(f"{name}: {len(v)} values from {v[0]:.3g} to {v[-1]:.3g}" for name, v in spectra.items())
     body = axes.body(axes.frame("Direction, strongest first", "Singular value"))
-    return Drawing(svg.picture(460, 346, "Singular values of the loadings", said + ".", body))
+    return Drawing(svg.picture(460, 346, "Singular values of the loadings", description + ".", body))
 
 
 def channels_plot(channels: Channels) -> Drawing:
-    """A dot for each channel, larger where training had more samples; names where there is room for them."""
+    """A dot for each channel, larger where it has more training samples, with its name where there is room."""
     at = np.asarray(channels.at, dtype=np.float64)[:, :2]
     usable = np.flatnonzero(np.isfinite(at).all(axis=1)).tolist()
     if not usable:
@@ -144,12 +145,12 @@ def channels_plot(channels: Channels) -> Drawing:
     named = _name_spots(axes, pixels, radii, [svg.shorten(str(channels.names[i]), 22) for i in usable])
     shares = [f"{100 * s:.0f} %" if np.isfinite(s) else "–" for s in channels.shares]
     frame = axes.frame(f"First axis of U ({shares[0]} of UUᵀ)", f"Second axis ({shares[1]})")
-    said = f"{len(usable)} channels of {channels.condition} in the plane of U's first two principal axes."
+    description = f"{len(usable)} channels of {channels.condition} in the plane of U's first two principal axes."
     left = len(usable) - named
     note = (
-        f"{left} of {len(usable)} names are left out for want of room: point at a dot to read its own." if left else ""
+        f"{left} of {len(usable)} names are left out for want of room: point at a dot to read its name." if left else ""
     )
-    return Drawing(svg.picture(460, 346, f"Channels of {channels.condition}", said, axes.body(frame)), note)
+    return Drawing(svg.picture(460, 346, f"Channels of {channels.condition}", description, axes.body(frame)), note)
 
 
 def _equal_axes(spots: Array) -> Axes:
@@ -167,7 +168,7 @@ Box = tuple[float, float, float, float]
 
 
 def _name_spots(axes: Axes, pixels: Array, radii: Array, names: list[str]) -> int:
-    """Write each name where it overlaps nothing yet, the outermost channels first; how many found room."""
+    """Write names where they overlap nothing, the outermost channels first, and return how many were written."""
     taken = [(x - r, y - r, x + r, y + r) for (x, y), r in zip(pixels, radii, strict=True)]
     named = 0
     outwards = np.hypot(*(pixels - pixels.mean(axis=0)).T)
@@ -188,7 +189,7 @@ def _name_spots(axes: Axes, pixels: Array, radii: Array, names: list[str]) -> in
 
 
 def _places(spot: Array, away: float, width: float, room: float) -> Iterator[tuple[Box, bool]]:
-    """Where a name may stand: beside its dot, above or below, at its corners; then further out, with a line to it."""
+    """Places for a name, best first: beside its dot, above, below, at its corners, then farther off with a line."""
     x, y = float(spot[0]), float(spot[1])
     for out in (0.0, 14.0, 28.0, 44.0, 62.0):
         gap = away + out
@@ -208,7 +209,7 @@ def _places(spot: Array, away: float, width: float, room: float) -> Iterator[tup
 
 
 def _leader(spot: Array, radius: float, box: Box) -> Box:
-    """Ends of a thin line from a dot's edge to the nearest point of its name."""
+    """Ends of a thin line from the edge of a dot to the nearest point of its name."""
     end = np.clip(spot, [box[0], box[1] + 4], [box[2], box[3] - 2])
     start = spot + (end - spot) * radius / max(float(np.hypot(*(end - spot))), radius)
     return float(start[0]), float(start[1]), float(end[0]), float(end[1])
