@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from jointplda import TooLargeError
+from jointplda.model import plan as plan_module
 from jointplda.model import training_posterior as module
 from jointplda.model.parameters import Parameters
 from jointplda.model.plan import PAIR_BYTES, make_plan
@@ -41,6 +43,16 @@ def test_the_cheapest_factor_is_eliminated():
     statistics = crossed(4, 50)
     assert make_plan(statistics, (3, 2)).eliminated == 1
     assert make_plan(crossed(50, 4), (3, 2)).eliminated == 0
+
+
+def test_what_would_take_more_than_seven_tenths_of_the_memory_is_refused(monkeypatch):
+    statistics, ranks = crossed(50, 4, 6), (3, 2, 1)
+    needed = make_plan(statistics, ranks).memory
+    monkeypatch.setattr(plan_module, "_physical_memory", lambda: needed / 0.69)
+    make_plan(statistics, ranks)
+    monkeypatch.setattr(plan_module, "_physical_memory", lambda: needed / 0.71)
+    with pytest.raises(TooLargeError, match=r"link 14 unknowns in one system.*Lower the ranks"):
+        make_plan(statistics, ranks)
 
 
 @pytest.mark.parametrize("conditions", [1, 2])
