@@ -11,7 +11,7 @@ from worlds.automatic import far_channels, named_world, quietly
 from worlds.files_on_disk import api_model, make_world, trial_lines, trials_among, write_kaldi, write_tables
 
 settings.register_profile(
-    "jointplda", max_examples=100, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck)
+    "jointplda", max_examples=60, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck)
 )
 settings.load_profile("jointplda")
 

@@ -1,6 +1,7 @@
 """Every writer gives back what it was given, or refuses it: ids and labels drawn from text that is hard to hold."""
 
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -35,7 +36,7 @@ HARD = [
     "\\", "\u00a0", "a\u00a0", "a\u00a0b", "\u2028", "a\u2028b", "a\x85b", "\x0b", "a\x0cb", "\x1cb", "\x1a", "é",
     "e\u0301", "\u0301", "\ufeff", "\ufeffa", "a\ufeff", "\ud800", "a\udc80", "\U0001f3a4", "\x00b", "a\x00b", "[",
     "]", "a|", "PAR1", "PAR12", "PK\x03\x04", "a:1", "a/b", "/a", ".", "..", "a.npy", "x", "X", "data", "embeddings",
-    "spk", "utt2spk", "<",
+    "spk", "utt2spk", "<", "Target Type",
 ]  # fmt: skip
 PLAIN = st.text("abcdé-_01", min_size=1, max_size=3)
 TEXTS = st.one_of(PLAIN, PLAIN, PLAIN, st.sampled_from(HARD), st.sampled_from(HARD), st.text(max_size=4))
@@ -45,6 +46,7 @@ KINDS = {
     "embeddings": ["npz", "npy", "hdf5", "parquet", "kaldi"],
 }
 SORTED = ("bosaris", "npy")
+LABELS = np.array([1, 0], np.int8)
 
 
 def strings(values):
@@ -89,15 +91,17 @@ def embedding_tables(draw):
     return EmbeddingTable(ids, draw(st.dictionaries(TEXTS, labels, max_size=2)), X=X)
 
 
+@contextmanager
 def written(write, content, kind, name="file"):
     """The path of what was written in a folder of its own, or None if the writer refused and left nothing behind."""
-    folder = Path(tempfile.mkdtemp())
-    try:
-        write(content, folder / name, kind)
-    except JointPLDAError:
-        assert not list(folder.iterdir())
-        return None
-    return folder / name
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            write(content, Path(folder) / name, kind)
+        except JointPLDAError:
+            assert not list(Path(folder).iterdir())
+            yield None
+        else:
+            yield Path(folder) / name
 
 
 def rows(trials):
@@ -109,25 +113,25 @@ def in_order(kind, values):
     return sorted(values, key=repr) if kind in SORTED else values
 
 
-@pytest.mark.parametrize("kind", KINDS["trials"])
-@given(trials=trial_lists())
-def test_trials(kind, trials):
-    path = written(write_trials, trials, kind)
-    if path is None:
-        return
-    again = read_trials(path)
+def texts(columns):
+    return {name: values.tolist() for name, values in columns.items()}
+
+
+def trials_come_back(kind, trials):
+    with written(write_trials, trials, kind) as path:
+        if path is None:
+            return
+        again = read_trials(path)
     assert in_order(kind, rows(again)) == in_order(kind, rows(trials))
     if kind == "nist":
-        assert {n: v.tolist() for n, v in again.columns.items()} == {n: v.tolist() for n, v in trials.columns.items()}
+        assert texts(again.columns) == texts(trials.columns)
 
 
-@pytest.mark.parametrize("kind", KINDS["scores"])
-@given(table=score_tables())
-def test_scores(kind, table):
-    path = written(write_scores, table, kind)
-    if path is None:
-        return
-    again = read_scores(path)
+def scores_come_back(kind, table):
+    with written(write_scores, table, kind) as path:
+        if path is None:
+            return
+        again = read_scores(path)
     expected = list(zip(rows(table.trials), table.values.tolist()))
     found = list(zip(rows(again.trials), again.values.tolist()))
     if kind != "wespeaker":
@@ -137,29 +141,23 @@ def test_scores(kind, table):
         assert again.trials.columns["side"].tolist() == table.trials.columns["side"].tolist()
 
 
-@pytest.mark.parametrize("kind", ["kaldi", "nist"])
-@given(enrollment=st.dictionaries(TEXTS, st.lists(TEXTS, min_size=1, max_size=3), max_size=3))
-def test_enrollments(kind, enrollment):
-    path = written(write_enrollment, enrollment, kind)
-    if path is not None:
-        assert read_enrollment(path) == enrollment
+def enrollments_come_back(kind, enrollment):
+    with written(write_enrollment, enrollment, kind) as path:
+        assert path is None or read_enrollment(path) == enrollment
 
 
-@pytest.mark.parametrize("kind", KINDS["embeddings"])
-@given(table=embedding_tables())
-def test_embeddings_and_labels(kind, table):
-    path = written(write_embeddings, table, kind, "file.scp" if kind == "kaldi" else "file")
-    if path is None:
-        return
-    again = read_embeddings(path)
+def embeddings_come_back(kind, table):
+    with written(write_embeddings, table, kind, "file.scp" if kind == "kaldi" else "file") as path:
+        if path is None:
+            return
+        again = read_embeddings(path)
+        columns = again.columns if kind != "kaldi" else from_utt2(path, table)
+        if kind == "kaldi":
+            assert read_embeddings(path.with_suffix(".ark")).ids.tolist() == table.ids.tolist()
     assert again.ids.tolist() == table.ids.tolist()
     assert again.X.dtype == table.X.dtype
     np.testing.assert_array_equal(again.X, table.X)
-    columns = dict(again.columns)
-    if kind == "kaldi":
-        assert read_embeddings(path.with_suffix(".ark")).ids.tolist() == table.ids.tolist()
-        columns = from_utt2(path, table)
-    assert {n: v.tolist() for n, v in columns.items()} == {n: v.tolist() for n, v in table.columns.items()}
+    assert texts(columns) == texts(table.columns)
 
 
 def from_utt2(path, table):
@@ -173,6 +171,80 @@ def from_utt2(path, table):
     return {name: values for name, values in (columns | empty).items() if name in table.columns}
 
 
+@pytest.mark.parametrize("kind", KINDS["trials"])
+@given(trials=trial_lists())
+def test_trials(kind, trials):
+    trials_come_back(kind, trials)
+
+
+@pytest.mark.parametrize("kind", KINDS["scores"])
+@given(table=score_tables())
+def test_scores(kind, table):
+    scores_come_back(kind, table)
+
+
+@pytest.mark.parametrize("kind", ["kaldi", "nist"])
+@given(enrollment=st.dictionaries(TEXTS, st.lists(TEXTS, min_size=1, max_size=3), max_size=3))
+def test_enrollments(kind, enrollment):
+    enrollments_come_back(kind, enrollment)
+
+
+@pytest.mark.parametrize("kind", KINDS["embeddings"])
+@given(table=embedding_tables())
+def test_embeddings_and_labels(kind, table):
+    embeddings_come_back(kind, table)
+
+
+def trials_with(text, targets):
+    """Trials in which a text is the first model, the first or only sample, a further column or one of its values."""
+    a, one = np.array(["a", "b"]), np.array([0, 1])
+    hard, first = strings([text, "z"]), np.array([0, 0])
+    for target in targets:
+        yield Trials(hard, a, one, one, target)
+        yield Trials(a, hard, one, one, target)
+        yield Trials(a, hard[:1], one, first, target)
+        yield Trials(a, a, one, one, target, {text: a})
+        yield Trials(a, a, one, one, target, {"side": hard})
+    yield Trials(strings([text, text]), a, one, first, targets[-1])
+    yield Trials(a, a, np.array([0, 0]), np.array([0, 0]), np.array([1, 1], np.int8))
+
+
+@pytest.mark.parametrize("kind", KINDS["trials"])
+def test_every_hard_text_in_trials(kind):
+    for text in HARD:
+        for trials in trials_with(text, (None, LABELS)):
+            trials_come_back(kind, trials)
+
+
+@pytest.mark.parametrize("kind", KINDS["scores"])
+def test_every_hard_text_in_scores(kind):
+    for text in HARD:
+        for trials in trials_with(text, (LABELS,)):
+            scores_come_back(kind, ScoreTable(trials, np.array([0.5, -np.inf])))
+        full = np.indices((2, 2)).reshape(2, -1)
+        for names in (strings([text, "z"]), np.array(["a", "b"])), (np.array(["a", "b"]), strings([text, "z"])):
+            scores_come_back(kind, ScoreTable(Trials(*names, *full), np.arange(4.0)))
+
+
+@pytest.mark.parametrize("kind", ["kaldi", "nist"])
+def test_every_hard_text_in_enrollments(kind):
+    for text in HARD:
+        for enrollment in ({text: ["a"]}, {"m": [text]}, {"m": ["a", text]}, {"m": [text, text]}, {"speaker": [text]}):
+            enrollments_come_back(kind, enrollment)
+
+
+@pytest.mark.parametrize("kind", KINDS["embeddings"])
+def test_every_hard_text_in_embeddings(kind):
+    a, X = np.array(["a", "b"]), np.eye(2)
+    for text in HARD:
+        hard = strings([text, "z"])
+        for ids, columns in (
+            (hard, {}), (hard, {"c": a}), (a, {"a": a, text: a}), (a, {"c": hard}), (a, {text: hard}),
+            (a, {"speaker": a, text: hard}),
+        ):  # fmt: skip
+            embeddings_come_back(kind, EmbeddingTable(ids, columns, X=X))
+
+
 @pytest.mark.parametrize("kind", ["binary", "text", "pyannote"])
 @given(numbers=st.integers(1, 3).flatmap(lambda d: st.lists(
     st.floats(allow_nan=False, allow_infinity=False), min_size=d * (d + 2), max_size=d * (d + 2)
@@ -180,13 +252,14 @@ def from_utt2(path, table):
 def test_foreign_models(kind, numbers):
     d = {3: 1, 8: 2, 15: 3}[len(numbers)]
     plda = KaldiPlda(np.array(numbers[:d]), np.array(numbers[2 * d :]).reshape(d, d), np.abs(numbers[d : 2 * d]))
-    path = Path(tempfile.mkdtemp()) / "plda"
-    if kind == "pyannote":
-        write_pyannote_plda(plda, path)
-        again = read_pyannote_plda(path)
-    else:
-        write_kaldi_plda(plda, path, kind)
-        again = read_kaldi_plda(path)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "plda"
+        if kind == "pyannote":
+            write_pyannote_plda(plda, path)
+            again = read_pyannote_plda(path)
+        else:
+            write_kaldi_plda(plda, path, kind)
+            again = read_kaldi_plda(path)
     for name in ("mean", "transform", "psi"):
         np.testing.assert_array_equal(getattr(again, name), getattr(plda, name))
 
