@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from jointplda import PLDA, formats, make_pipeline, metrics
+from jointplda import PLDA, JointPLDA, formats, make_pipeline, metrics
 from jointplda.calibration import fit_affine
+from jointplda.commands import plan_output
+from jointplda.commands.demo_command import EXPORTED_TRIALS
 from jointplda.commands.plan_output import planned_dimension
 from jointplda.evaluation.labelled_samples import LabelledSamples
 from jointplda.formats import read_scores
@@ -29,7 +31,10 @@ def test_from_files_to_a_report(kind, files, tmp_path):
 
     trained = run("calibrate", "train", tmp_path / "s", "--key", folder / "trials", "--out", tmp_path / "c", "--json")
     calibration = fit_affine(expected, target)
-    assert_allclose(json.loads(trained.stdout)["scale"], calibration.scale, rtol=1e-4)
+    fitted = json.loads(trained.stdout)
+    assert_allclose(fitted["scale"], calibration.scale, rtol=1e-4)
+    assert_allclose(fitted["cllr_before"], metrics.cllr(expected, target), rtol=1e-4)
+    assert_allclose(fitted["cllr_after"], metrics.cllr(calibration.apply(expected), target), rtol=1e-4)
     run("calibrate", "apply", tmp_path / "c", tmp_path / "s", "--out", tmp_path / "t")
     calibrated = calibration.apply(expected)
     assert_allclose(read_scores(tmp_path / "t").values, calibrated, rtol=1e-4, atol=1e-4)
@@ -125,6 +130,24 @@ def test_the_planned_dimension_is_that_of_the_fit(n_components, least_speakers, 
         assert planned == pipe[:-1].fit(train.X, train.speaker).transform(train.X).shape[1]
 
 
+def test_a_plan_keeps_all_dimensions_of_few_samples(files):
+    _, train, *_ = files
+    few = LabelledSamples(train.ids[:8], train.X[:8], train.ids[:8])
+    for n_components, dimension in ((8, 12), (7, 7)):
+        step = Reduce(n_components, least_speakers=8)
+        assert planned_dimension(make_pipeline(step, PLDA()), few) == dimension
+        assert step.fit_transform(few.X, few.speakers).shape[1] == dimension
+
+
+def test_a_plan_counts_the_overhead_of_an_iteration(files, monkeypatch):
+    folder, *_ = files
+    monkeypatch.setattr(plan_output, "measured_flops", lambda: 1e9)
+    plan = json.loads(run("train", *train_arguments(folder, "tsv"), *TRAIN, "--plan", "--json").stdout)
+    _, train, *_ = files
+    work = JointPLDA(4, 2).plan(np.zeros((len(train.ids), 8)), train.speaker, train.language).work
+    assert plan["seconds_per_iteration"] == work / 1e9 + 2e-3
+
+
 def test_a_plan_fits_no_preprocessing(files, monkeypatch):
     folder, *_ = files
     monkeypatch.setattr(PCA, "fit", lambda *_: pytest.fail("fitted"))
@@ -213,3 +236,48 @@ def test_compare(files, tmp_path):
     ]  # fmt: skip
     assert (tmp_path / "r.html").stat().st_size > 50_000
     run("compare", folder / "train.npy", *both, "--test", folder / "train.npy", code=1)
+    told = run("compare", folder / "train.npy", *both, "--draws", 0, "--system", "cosine", "-v").stderr
+    assert "cosine ..." in told
+    assert "cosine: trained and scored" in told
+
+
+def test_the_training_in_a_report_is_of_the_last_system(files, tmp_path, monkeypatch):
+    folder, *_ = files
+    lines = [line.split() for line in (folder / "trials").read_text().splitlines()]
+    for name in ("first", "last"):
+        (tmp_path / name).write_text("".join(f"{a} {b} {k % 7}\n" for k, (a, b, _) in enumerate(lines)))
+    written = []
+    monkeypatch.setattr("jointplda.commands.report_output.write_report", lambda *rest: written.append(rest))
+    run("evaluate", tmp_path / "first", tmp_path / "last", "--key", folder / "trials", "--draws", 0, "--model",
+        folder / "api.safetensors", "--report", tmp_path / "r.html")  # fmt: skip
+    [(_, title, systems, *_)] = written
+    assert title == "2 systems on the same trials"
+    assert [(each.name, each.training is None) for each in systems] == [("first", True), ("last", False)]
+
+
+def test_the_exported_voices(tmp_path):
+    run("demo", "--export", tmp_path / "voices")
+    tables = {name: formats.read_embeddings(tmp_path / "voices" / f"{name}.npz") for name in ("calibration", "test")}
+    voices = {name: set(table.columns["voice"].tolist()) for name, table in tables.items()}
+    assert not voices["calibration"] & voices["test"]
+    assert min(voices["calibration"] | voices["test"]) in voices["calibration"]
+    for name, table in tables.items():
+        trials = formats.read_trials(tmp_path / "voices" / f"{name}.trials")
+        rows = table.rows(trials.models)[trials.enroll], table.rows(trials.samples)[trials.test]
+        assert len(trials) == EXPORTED_TRIALS
+        assert (rows[0] < rows[1]).all()
+        voice = table.columns["voice"]
+        assert ((voice[rows[0]] == voice[rows[1]]) == (trials.target == 1)).all()
+    assert "exists already" in run("demo", "--export", tmp_path / "voices", code=1).stderr
+
+
+def test_info_names_the_channels_of_each_condition(files, tmp_path):
+    folder, train, *_ = files
+    (tmp_path / "utt2site").write_text("".join(f"{i} here\n" for i in train.ids))
+    for order in (0, 1):
+        channels = [["--channel", tmp_path / "utt2site"], ["--channel", "language"]][:: 1 - 2 * order]
+        run("train", *train_arguments(folder, "tsv")[:-2], *channels[0], *channels[1], "--no-auto", "--pca", 6,
+            "--channel-prior", 0.5, "--max-iter", 3, "--out", tmp_path / "m", "--force")  # fmt: skip
+        info = json.loads(run("info", tmp_path / "m", "--json").stdout)
+        assert info["channel ranks"] == {"site": 0, "language": 3}
+        assert info["channels"] == {"language": ["de", "en", "fr", "sv"]}

@@ -1,6 +1,7 @@
 """The search for settings on the command line: tune, train by default, and the scores of their models."""
 
 import json
+import re
 from xml.etree import ElementTree
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from jointplda import JointPLDA, Pipeline, automatic_pipeline
 from jointplda.calibration import AffineCalibration, save_calibration
+from jointplda.commands.train_command import STORED
 from jointplda.formats import read_scores
 from jointplda.report.content import Attempt
 from jointplda.report.gather import training_of
@@ -66,7 +68,8 @@ def test_tune_shows_what_was_tried(automatic, files, tmp_path):
     given = [*train_arguments(folder, "tsv")]
     shown = run("tune", *given, "--plot", tmp_path / "p.svg", "--out", tmp_path / "m")
     assert shown.stdout.count("chosen") == 2  # in the table, and among how many
-    assert shown.stdout.count(" ± ") == len(pipe[-1].candidates_)
+    criteria = [float(each) for each in re.findall(r"([\d.]+) ±", shown.stdout)]
+    assert criteria == sorted(round(result.criterion, 4) for result in pipe[-1].candidates_)
     assert_array_equal(Pipeline.load(tmp_path / "m")[-1].best_estimator_.V_, Pipeline.load(path)[-1].best_estimator_.V_)
     picture = ElementTree.parse(tmp_path / "p.svg").getroot()
     assert len(picture.findall(".//{http://www.w3.org/2000/svg}circle")) == len(pipe[-1].candidates_)
@@ -145,6 +148,8 @@ def test_two_calibrations_are_said(automatic, files, tmp_path):
              tmp_path / "c", "--out"]  # fmt: skip
     assert "--raw leaves it out" in run(*asked, tmp_path / "both").stderr
     assert "--raw" not in run(*asked, tmp_path / "one", "--raw").stderr
+    asked[1] = folder / "api.safetensors"  # has no calibration
+    assert "--raw" not in run(*asked, tmp_path / "other").stderr
 
 
 def test_info_of_an_automatic_model(automatic):
@@ -192,6 +197,16 @@ def test_what_was_chosen_can_be_given_by_hand_and_goes_on(automatic, files, tmp_
     assert on.channel_ranks_ == (len(on.mean_),)
 
 
+@pytest.mark.parametrize("name", STORED)
+def test_what_the_model_stores_is_not_given_again(name, files, tmp_path):
+    folder, *_ = files
+    option = f"--{name.replace('_', '-')}"
+    values = {"center": [], "length_norm": [], "noise": ["full"]}.get(name, [1])
+    resumed = ["--resume", folder / "api.safetensors", "--out", tmp_path / "m"]
+    told = run("train", *train_arguments(folder, "tsv"), *resumed, option, *values, code=2).stderr
+    assert f"{option}: stored in the resumed model" in told
+
+
 def test_options_per_channel(files, tmp_path):
     folder, *_ = files
     data = [folder / "train.npy", "--labels", folder / "train.tsv", "--speaker", "speaker", "--out", tmp_path / "m"]
@@ -202,8 +217,6 @@ def test_options_per_channel(files, tmp_path):
         if option != "--channel-prior":
             told = run("train", *data, "--channel", "language", "--auto", option, 1, code=2).stderr
             assert f"{option}: chosen by --auto" in told
-        told = run("train", *data, "--channel", "language", "--resume", folder / "api.safetensors", option, 1, code=2)
-        assert f"{option}: stored in the resumed model" in told.stderr
 
 
 def test_a_prior_for_u_beside_what_is_chosen(files, tmp_path):

@@ -43,7 +43,8 @@ def test_nothing_beside_is_overwritten_either(files, tmp_path):
 def test_keys_that_do_not_fit(tmp_path):
     (tmp_path / "s").write_text("a b 1.0\nc d -1.0\na d inf\nc b -inf\n")
     (tmp_path / "one").write_text("a b target\nc d target\na d target\nc b target\n")
-    assert "no non-targets" in run("evaluate", tmp_path / "s", "--key", tmp_path / "one", code=1).stderr
+    told = run("evaluate", tmp_path / "s", "--key", tmp_path / "one", code=1).stderr
+    assert f"{tmp_path / 'one'}: there are no non-targets among 4 scored trials" in told
     (tmp_path / "more").write_text("a b target\nc d nontarget\na d nontarget\nc b target\nx y target\n")
     told = run("evaluate", tmp_path / "s", "--key", tmp_path / "more", code=1).stderr
     assert "1 of 5 trials of the key have no score: 'x y'" in told
@@ -97,6 +98,9 @@ def test_convert(files, tmp_path):
     run("convert", "embeddings", folder / "kaldi-test", tmp_path / "e.npz")
     run("convert", "embeddings", tmp_path / "e.npz", tmp_path / "e.h5")
     run("convert", "embeddings", tmp_path / "e.h5", tmp_path / "e.parquet")
+    run("convert", "embeddings", tmp_path / "e.h5", tmp_path / "n.npy")
+    said = run("convert", "embeddings", tmp_path / "e.h5", tmp_path / "n.npy", "--force").stderr
+    assert f"written to {tmp_path / 'n.npy'}, {tmp_path / 'n.tsv'}" in said
     run("convert", "trials", folder / "trials", tmp_path / "t.h5", "--to", "bosaris")
     run("convert", "trials", tmp_path / "t.h5", tmp_path / "t.tsv", "--to", "nist")
     run("score", folder / "api.safetensors", "--enroll", tmp_path / "e.parquet", "--trials", tmp_path / "t.tsv",

@@ -1,12 +1,22 @@
-"""Sentences and tables that commands print: which figure belongs to which system."""
+"""Tables, facts and JSON that commands print, and their progress on a terminal."""
+
+import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from jointplda.commands import console, result_tables
-from jointplda.commands.summary import summary_of
+from jointplda.calibration import AffineCalibration
+from jointplda.commands import console, progress_display, result_tables
+from jointplda.commands.messages import Messages
+from jointplda.commands.search_output import search_facts
 from jointplda.evaluation.evaluate import EvaluationSettings, TrialSides, evaluate
-from jointplda.evaluation.systems import AUTOMATIC, JOINT, PLAIN
+from jointplda.model.em import Iteration
+from jointplda.progress import Progress
+from jointplda.selection.candidates import Candidate, CandidateResult
+from jointplda.selection.channel_test import ChannelTest
+from jointplda.selection.design import Design
+from jointplda.selection.held_out_calibration import Checked
 
 
 def evaluation(misses, cross_misses, is_llr=True):
@@ -21,27 +31,6 @@ def evaluation(misses, cross_misses, is_llr=True):
             same += [shared] * 100
     settings = EvaluationSettings(draws=0, is_llr=is_llr)
     return evaluate(np.array(scores, float), np.array(target), TrialSides(same_channel=np.array(same)), settings)
-
-
-def test_the_summary_gives_each_system_its_own_figures():
-    results = {"cosine": evaluation(1, 1), PLAIN: evaluation(20, 40), JOINT: evaluation(10, 30)}
-    rate = {name: 100 * result.pooled.measures.eer for name, result in results.items()}
-    cost = {name: result.pooled.measures.cllr for name, result in results.items()}
-    hard = {name: 100 * result.parts["cross / same"].measures.eer for name, result in results.items()}
-    assert len({f"{each[name]:.2f}" for each in (rate, hard) for name in (PLAIN, JOINT)}) == 4
-    assert summary_of(results, "language") == (
-        f"Equal error rate over all trials: {rate[JOINT]:.2f} % with Joint PLDA, {rate[PLAIN]:.2f} % with PLDA; Cllr "
-        f"{cost[JOINT]:.3f} against {cost[PLAIN]:.3f}. Where targets differ in language and non-targets share it, the "
-        f"equal error rate is {hard[JOINT]:.2f} % with Joint PLDA and {hard[PLAIN]:.2f} % with PLDA."
-    )
-    results[AUTOMATIC] = evaluation(5, 15)
-    text, automatic = summary_of(results, "language"), results[AUTOMATIC].pooled.measures.eer
-    assert f"{100 * automatic:.2f} % with automatic Joint PLDA, {rate[PLAIN]:.2f} % with PLDA" in text
-
-
-def test_the_summary_of_other_systems_names_the_best():
-    results = {"cosine": evaluation(12, 12), "LDA + PLDA": evaluation(8, 8), "x": evaluation(9, 9)}
-    assert summary_of(results, "language") == "Lowest pooled equal error rate: LDA + PLDA, 8.00 %."
 
 
 def test_tables_have_a_row_per_system_or_per_part(capsys):
@@ -91,3 +80,70 @@ def test_intervals_are_printed_where_there_is_room(capsys, monkeypatch):
 )
 def test_numbers_in_a_suitable_form(function, value, text):
     assert function(value) == text
+
+
+def test_json_has_no_numbers_that_json_lacks(capsys):
+    console.print_json({"a": [np.float64("inf"), -np.inf], "b": (np.nan, np.arange(2)), 3: None})
+    found = json.loads(capsys.readouterr().out)
+    assert found == {"a": ["inf", "-inf"], "b": [None, [0, 1]], "3": None}
+
+
+@pytest.mark.parametrize(
+    ("raw", "best", "text"),
+    [(1.01, 0.5, "(overconfident: worse"), (0.99, 0.5, "(overconfident)"), (0.55, 0.5, "0.550 bits raw, 0.600 cal")],
+)
+def test_the_search_says_how_confident_raw_scores_are(raw, best, text):
+    candidate = Candidate(1.0, 2.0, (3,), (1.0,), (0.5,))
+    result = CandidateResult(candidate, (0.5, 0.7), (0.6, 0.8), 1.0, True)
+    test = ChannelTest("room", 20, 4, 3.5, 0.01)
+    model = SimpleNamespace(
+        candidates_=(result,), design_=Design((0,), (test, None)), calibration_=AffineCalibration(0.5, -1.0),
+        checked_=Checked(raw, 0.6, best, 20, 100, cross_channel_targets=False),
+    )  # fmt: skip
+    facts = dict(search_facts(model))
+    assert facts["settings"].startswith("noise prior 1, speaker prior 2, U of rank 3 with prior 0.5; chosen among 1")
+    assert facts["test of room"] == "F 3.5, p 0.01 (20 speakers, 4 channels)"
+    assert text in facts["held-out Cllr"]
+    assert "no speaker was recorded in two channels" in facts["held-out Cllr"]
+    assert facts["calibration"] == "llr = 0.5 s -1, stored in the model"
+
+
+class Terminal(Messages):
+    """Messages as on a terminal."""
+
+    shows_progress = True
+
+
+def test_progress_on_a_terminal(monkeypatch):
+    drawn = []
+    monkeypatch.setattr(progress_display, "_iteration_table", lambda rows: drawn.append([row.done for row in rows]))
+    with progress_display.em_progress(Terminal()) as callback:
+        for k in range(1, 12):
+            callback(Progress("EM", k, 20))
+    assert drawn[-1] == list(range(4, 12))
+    shown = []
+    monkeypatch.setattr("rich.status.Status.update", lambda self, text: shown.append(text))
+    with progress_display.search_progress(Terminal()) as callback:
+        for k, criterion in enumerate((0.5, 0.25, 0.75)):
+            callback(Progress("settings", k + 1, None, SimpleNamespace(criterion=criterion)))
+    assert shown[-1] == "choosing settings: 3 candidates, best held-out minCllr 0.2500 (Ctrl-C takes it)"
+    moved = []
+    monkeypatch.setattr("rich.progress.Progress.update", lambda self, task, **settings: moved.append(settings))
+    with progress_display.bar(Terminal(), "work") as callback:
+        callback(Progress("scores", 3, 7))
+    assert moved == [{"completed": 3, "total": 7}]
+
+
+def test_the_table_of_iterations():
+    rows = [Progress("EM", 2, 9, Iteration(2, -1.5, 0.25, 0.012, None))]
+    cells = [next(iter(column.cells)) for column in progress_display._iteration_table(rows).columns]
+    assert cells == ["2 / 9", "-1.500000", "0.25", "12 ms"]
+
+
+def test_a_line_now_and_then_where_there_is_no_terminal(capsys, monkeypatch):
+    clock = iter([0.0, 9.0, 11.0, 11.0, 12.0])
+    monkeypatch.setattr(progress_display.time, "monotonic", lambda: next(clock))
+    with progress_display.em_progress(Messages()) as callback:
+        for k in (1, 2, 3):
+            callback(Progress("EM", k, 9, Iteration(k, -1.0, 0.1, 0.01, None)))
+    assert capsys.readouterr().err == "iteration 2: -1.000000 nats per sample, gain 0.1\n"

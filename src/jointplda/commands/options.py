@@ -88,5 +88,4 @@ def check_new_beside(path: Path, endings: Iterable[str], overwrite: bool) -> Non
     """Raise if a file that is written beside ``path`` would be overwritten, such as the names of a matrix's rows."""
     for ending in endings:
         for beside in path.parent.glob(glob.escape(path.stem) + ending):
-            if beside != path:
-                check_new(beside, overwrite)
+            check_new(beside, overwrite)
