@@ -98,7 +98,25 @@ def test_parts_and_intervals_are_those_of_their_trials():
         own = metrics.bootstrap(scores[chosen], target[chosen], a[chosen], b[chosen], draws=60, level=0.8,
                                 priors=(0.05,), seed=5)  # fmt: skip
         assert part.intervals == {str(measure): own.interval(measure) for measure in own.draws}
-        assert {str(kind): one.value for kind, one in part.estimates.items()} == part.measures.named()
+        assert {str(kind): each.value for kind, each in part.estimates.items()} == part.measures.named()
+    assert (result.draws, result.level) == (60, 0.8)
+
+
+def test_speakers_are_counted_over_all_trials():
+    scores, target, a, b, _ = scored_world()
+    rare = np.where((a < 3) & (b < 3), "few", "")
+    result = evaluate(scores, target, TrialSides(a, b, None, {"room": rare}), EvaluationSettings(draws=5))
+    assert list(result.parts) == ["pooled", "room = few"]
+    assert result.speakers == 9
+
+
+def test_targets_below_non_targets_are_warned_of():
+    scores, target, *_ = scored_world()
+    with pytest.warns(DataWarning, match="scores: the median score of targets is below"):
+        evaluate(-scores, target)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        evaluate(scores, target)
 
 
 def test_the_most_frequent_conditions_are_kept(monkeypatch):
@@ -174,6 +192,10 @@ def test_held_out_speakers():
     assert not set(speakers[chosen]) & set(speakers[~chosen])
     assert_array_equal(chosen, held_out(speakers, 0.35, 0))
     assert (chosen != held_out(speakers, 0.35, 1)).any()
+    for share in (0.05, 0.95):
+        with pytest.raises(InputError, match=r"test_share: .* need two speakers each"):
+            held_out(speakers, share, 0)
+    assert len(set(speakers[held_out(speakers, 0.1, 0)])) == 2
 
 
 def run_quietly(*args, **settings):
@@ -224,6 +246,8 @@ def test_descriptions_say_what_was_trained():
         "noise_prior 2, speaker_prior 0.5"
     )
     assert (shrunk.model[-1].noise_prior, shrunk.model[-1].speaker_prior) == (2, 0.5)
+    ranked = run_quietly(*data, Recipe(pca=4, speaker_rank=2, speaker_prior=0.5), systems=["PLDA"])["PLDA"]
+    assert "V of rank 4" in ranked.description
 
 
 def test_systems_that_need_channels_of_the_test_samples():
@@ -265,7 +289,14 @@ def test_systems_score_what_they_say(monkeypatch):
     assert [name for name, each in found.items() if not each.is_llr] == ["cosine", "cosine, channel means removed"]
 
 
-def test_repeated_rows_are_in_the_key():
-    pairs = [("a", "b"), ("c", "d"), ("a", "b")]
-    found = join.with_key(ScoreTable(trials_from(pairs), np.array([1.0, 2.0, 1.0])), trials_from(pairs, [1, 0, 1]))
-    assert found.values.tolist() == [1.0, 2.0]
+def test_repeated_trials_count_once_in_the_order_of_the_key():
+    pairs = [("c", "d"), ("a", "b"), ("c", "b"), ("c", "d")]
+    table = ScoreTable(trials_from(pairs), np.array([2.0, 1.0, 3.0, 2.0]))
+    listed = [("c", "b"), ("a", "b"), ("c", "d"), ("a", "b")]
+    key = Trials(np.array(["a", "c"]), np.array(["b", "d"]), np.array([1, 0, 1, 0]), np.array([0, 0, 1, 0]),
+                 np.array([0, 1, 0, 1], dtype=np.int8))  # fmt: skip
+    assert as_rows(key) == listed
+    with pytest.warns(DataWarning, match="1 repeated trials of the key count once"):
+        joined = join.with_key(table, key)
+    assert as_rows(joined.trials) == listed[:3]
+    assert joined.values.tolist() == [3.0, 1.0, 2.0]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from jointplda import JointPLDA
+from jointplda import PLDA, JointPLDA
 from jointplda.evaluation.evaluate import EvaluationSettings, TrialSides, evaluate
 from jointplda.report import gather
 from jointplda.report.content import CELLS
@@ -112,6 +112,18 @@ def test_channels_of_a_U_whose_columns_are_not_orthogonal():
     (drawn,) = gather._channels({"room": U}, seen)
     along = x @ U.T @ np.linalg.svd(U, full_matrices=False)[0][:, :2]
     assert_allclose(drawn.at @ drawn.at.T, along @ along.T, atol=1e-10)
+
+
+@pytest.mark.parametrize("priors, name", [((0, 0), "log-likelihood"), ((1, 0), "log-likelihood with priors"),
+                                          ((0, 1), "log-likelihood with priors")])  # fmt: skip
+def test_the_objective_is_named_after_the_priors(priors, name):
+    rng = np.random.default_rng(0)
+    speakers = np.repeat(np.arange(20), 4)
+    X = rng.normal(size=(20, 3))[speakers] + rng.normal(size=(80, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = PLDA(noise_prior=priors[0], speaker_prior=priors[1], max_iter=3).fit(X, speakers)
+    assert gather.training_of(model).objective_name == name
 
 
 def test_a_report_of_cells_with_one_trial_each():

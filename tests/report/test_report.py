@@ -14,10 +14,10 @@ from scipy.special import ndtr, ndtri
 from jointplda.errors import FileError
 from jointplda.metrics.measure_kind import CALIBRATION_LOSS, CLLR, EER, MIN_CLLR, Estimate, Measure, MeasureKind
 from jointplda.report import scales, svg
-from jointplda.report.content import Channels, Curve, Page, Training
+from jointplda.report.content import Channels, Curve, Distribution, Page, Training
 from jointplda.report.glossary import GLOSSARY
 from jointplda.report.page import render, write_page
-from jointplda.report.plots import det_plot
+from jointplda.report.plots import bars_plot, cells_plot, det_plot
 from jointplda.report.tables import metrics_of, shown
 from jointplda.report.training_plots import channels_plot, trace_plot
 from worlds.report_pages import EDGES, bare, example, system, training
@@ -160,6 +160,31 @@ def test_the_lowest_of_each_column_is_marked(six):
     assert 'class="best"' not in render(example(1))
 
 
+def test_the_headline_names_the_best_of_the_others():
+    systems = [bare(name, metrics={"pooled": {EER: Estimate(rate)}}) for name, rate in zip("abc", (0.3, 0.1, 0.2))]
+    assert "best of the others: 10.00 (b)" in render(Page("Three", "", systems))
+
+
+def test_whiskers_reach_from_one_end_of_the_interval_to_the_other():
+    systems = [bare(metrics={"pooled": {EER: Estimate(0.05, 0.02, 0.1)}})]
+    for narrow, axis in ((False, 1), (True, 0)):
+        drawn = ElementTree.fromstring(bars_plot(systems, narrow=narrow).body)
+        box = next(each for each in drawn.iter() if each.tag.endswith("rect") and each.get("class") == "bar")
+        line = next(each for each in drawn.iter() if each.get("class") == "whisker")
+        start = [float(v) for v in re.match(r"M([\d.]+) ([\d.]+)", line.get("d")).groups()][axis]
+        length = abs(float(re.search(r"[hv](-?[\d.]+)", line.get("d"))[1]))
+        size = float(box.get("width" if narrow else "height"))
+        base = 0 if narrow else float(box.get("y")) + size
+        assert_allclose(abs(base - start), size * 0.02 / 0.05, atol=0.2)
+        assert_allclose(length, size * 0.08 / 0.05, atol=0.2)
+
+
+def test_what_lies_beyond_a_histogram_is_stated():
+    cell = Distribution(np.array([0.0, 1.0, 2.0]), np.array([0.3, 0.45]), 0.2, 0.05, 100)
+    note = cells_plot(bare(cells={"target": cell}, is_llr=False)).note
+    assert note == "Beyond the edges: target 20.0\u00a0% below and 5.00\u00a0% above."
+
+
 def test_metrics_keep_one_order_whoever_lacks_some(six):
     kinds = MeasureKind.MIN_DCF, MeasureKind.ACT_DCF
     costs = [Measure(kind, prior) for kind in kinds for prior in (0.05, 0.01, 0.005, 0.001)]
@@ -210,6 +235,14 @@ def test_training_of_odd_shapes():
     falling = Training(np.array([-1.0, -3.0, -2.0, -2.5]), "log-likelihood", False, {})
     assert "stopped before it converged" in trace_plot(falling).note
     ElementTree.fromstring(trace_plot(falling).body)
+
+
+def test_a_trace_shows_what_was_left_to_gain():
+    training_ = Training(np.array([-110.0, -20.0, -11.0, -10.0]), "log-likelihood", True, {})
+    drawn = trace_plot(training_).body
+    heights = [float(y) for y in re.findall(r'<circle class="filled" cx="[\d.]+" cy="([\d.]+)"', drawn)]
+    assert len(heights) == 3
+    assert_allclose(heights, [0.0, 145.0, 290.0], atol=0.1)  # 100, 10 and 1 below the last value, on a log axis
 
 
 def test_names_of_channels_do_not_overlap():
