@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from jointplda import InputError
-from jointplda.labels import conditions, encode, is_missing
+from jointplda.labels import ConditionColumns, conditions, encode, is_missing
 
 NAN = float("nan")
 
@@ -84,6 +84,14 @@ def test_conditions():
     for ragged in ([["a"], ["a", "b"]], [["a", "b"], None], [["a", "b"], "ab"]):
         with pytest.raises(InputError, match="ragged"):
             conditions(ragged)
+
+
+def test_conditions_with_names_have_different_ones():
+    frame = pd.DataFrame([["a", "x"], ["b", "y"]], columns=["mic", "mic"])
+    with pytest.raises(InputError, match="channels: expected a name of its own for every condition, got 'mic' twice"):
+        conditions(frame)
+    with pytest.raises(InputError, match="'mic' twice"):
+        ConditionColumns(("room", "mic", "mic"), (["a"], ["b"], ["c"]))
 
 
 def test_other_frames():

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Files that are written completely or not at all."""
 
 import os
 import tempfile
@@ -12,7 +12,7 @@ from jointplda.errors import FileError
 
 @contextmanager
 def replacing(path: str | PathLike[str]) -> Iterator[Path]:
-    """A temporary name beside ``path``, which takes its place when the block ends well and vanishes otherwise."""
+    """A temporary file beside ``path``: it replaces ``path`` when the block ends, and is removed if an error occurs."""
     target = writable_target(path)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     os.close(handle)
@@ -26,19 +26,19 @@ def replacing(path: str | PathLike[str]) -> Iterator[Path]:
 
 
 def writable_target(path: str | PathLike[str]) -> Path:
-    """Where to write: behind a link, the file it leads to."""
+    """The file to write: ``path``, or what it points to if it is a link."""
     target = Path(os.path.realpath(path))
     if not str(path) or target.is_dir():
         raise FileError(f"{str(path)!r}: expected the name of a file to write, got a folder.")
     if not target.parent.is_dir():
         raise FileError(f"{target}: the folder {target.parent} does not exist; create it first.")
     if target.exists() and not os.access(target, os.W_OK):
-        raise FileError(f"{target}: this file may not be written.")
+        raise FileError(f"{target}: no permission to write this file.")
     return target
 
 
 def usual_mode() -> int:
-    """Permissions that a new file would get."""
+    """The permissions of a new file."""
     mask = os.umask(0)
     os.umask(mask)
     return 0o666 & ~mask

@@ -1,4 +1,4 @@
-"""Labels of any hashable kind as integer codes; missing labels as -1."""
+"""Labels of any hashable kind as integer codes (a missing label is -1), and the columns of nuisance conditions."""
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ MISSING = -1
 
 
 def is_missing(label: Any) -> bool:
-    """True of None, the empty string, whatever is not equal to itself (NaN, NaT), pandas' NA and masked values."""
+    """Whether a label is None, an empty text, unequal to itself (NaN, NaT), pandas' NA or a masked value."""
     if label is None or label is np.ma.masked or (isinstance(label, (str, bytes)) and len(label) == 0):
         return True
     if type(label).__name__ in ("NAType", "NaTType"):
@@ -27,17 +27,17 @@ def encode(labels: Any, *, what: str) -> tuple[IntArray, list[Hashable]]:
     Parameters
     ----------
     labels : (n,) sequence of hashables
-        An array, list, tuple or Series. A list is never turned into one common type, so that
-        ``["en", float("nan")]`` is one label and one missing value.
+        An array, list, tuple or Series. The values of a list keep their types, so that ``["en", float("nan")]`` is
+        one label and one missing value.
     what : str
-        What the labels are, for messages: "speakers", "channels".
+        The argument that holds the labels, for messages: "y", "channels".
 
     Returns
     -------
     codes : (n,) int64
-        Position in ``levels``; ``MISSING`` where there is no label.
+        Position in ``levels``; ``MISSING`` for a missing label.
     levels : list
-        The distinct labels as Python objects, sorted where they can be.
+        The distinct labels as Python objects, sorted if they can be compared, else in order of first appearance.
     """
     column = _one_column(labels, what)
     if column.dtype.kind in "iubfUS":
@@ -48,13 +48,21 @@ def encode(labels: Any, *, what: str) -> tuple[IntArray, list[Hashable]]:
 
 @dataclass(frozen=True)
 class ConditionColumns:
-    """One column of labels per nuisance condition, with their names."""
+    """One column of labels per nuisance condition, with their names, no two alike."""
 
     names: tuple[str, ...]
     values: tuple[Any, ...]
 
+    def __post_init__(self) -> None:
+        twice = [name for i, name in enumerate(self.names) if name in self.names[:i]]
+        if twice:
+            raise InputError(
+                f"expected a name of its own for every condition, got {twice[0]!r} twice; rename one of the columns.",
+                parameter="channels",
+            )
+
     def ordered(self, expected: tuple[str, ...]) -> "ConditionColumns":
-        """The expected conditions: by name where both have names, else by position."""
+        """The expected conditions, matched by name if both have names, else by position."""
         order = match_conditions(expected, self.names)
         return ConditionColumns(expected, tuple(self.values[i] for i in order))
 
@@ -62,9 +70,9 @@ class ConditionColumns:
 def conditions(channels: Any) -> ConditionColumns:
     """Split ``channels`` into one column of labels per nuisance condition.
 
-    One column is a sequence of labels; several are a DataFrame, a 2-D array, or a list of lists
-    (a list of tuples is one column of labels that happen to be tuples). Columns without a name of their own
-    are called "channel", or "channel0", "channel1", ...
+    One condition is a sequence of labels; several are a DataFrame, a 2-D array, or a list of lists (a list of tuples
+    is one column, whose labels are tuples). Columns that come without a name are called "channel", or "channel0",
+    "channel1", ...
     """
     if isinstance(channels, ConditionColumns):
         return channels
@@ -85,20 +93,22 @@ def conditions(channels: Any) -> ConditionColumns:
     return ConditionColumns((str(getattr(table, "name", None) or "channel"),), (table,))
 
 
-def match_conditions(expected: tuple[str, ...], given: tuple[str, ...]) -> list[int]:
-    """Positions in ``given`` of the expected conditions: by name where both have names, else by position."""
-    if len(expected) != len(given):
+def match_conditions(expected: tuple[str, ...], names: tuple[str, ...]) -> list[int]:
+    """Positions in ``names`` of the expected conditions: by name if both have names of their own, else by position."""
+    if len(expected) != len(names):
         raise InputError(
-            f"channels: expected {len(expected)} nuisance condition(s) {_listed(expected)}, got {len(given)} column(s) "
-            f"{_listed(given)}."
+            f"expected {len(expected)} nuisance condition(s) {_in_brackets(expected)}, got {len(names)} column(s) "
+            f"{_in_brackets(names)}.",
+            parameter="channels",
         )
-    if given == expected or _unnamed(given) or _unnamed(expected):
-        return list(range(len(given)))
-    if len(set(given)) == len(given) and set(given) == set(expected):
-        return [given.index(name) for name in expected]
+    if names == expected or _unnamed(names) or _unnamed(expected):
+        return list(range(len(names)))
+    if len(set(names)) == len(names) and set(names) == set(expected):
+        return [names.index(name) for name in expected]
     raise InputError(
-        f"channels: expected the condition(s) {_listed(expected)}, got {_listed(given)}; rename the columns, or give "
-        "them without names in the order of training."
+        f"expected the condition(s) {_in_brackets(expected)}, got {_in_brackets(names)}; rename the columns, or give "
+        "them without names, in the order of training.",
+        parameter="channels",
     )
 
 
@@ -106,13 +116,15 @@ def _unnamed(names: tuple[str, ...]) -> bool:
     return names == ("channel",) or names == tuple(f"channel{i}" for i in range(len(names)))
 
 
-def _listed(names: tuple[str, ...]) -> str:
+def _in_brackets(names: tuple[str, ...]) -> str:
     return f"({', '.join(names)})"
 
 
 def _objects_2d(rows: Sequence[Any]) -> AnyArray:
     if not all(isinstance(row, (list, np.ndarray)) and len(row) == len(rows[0]) for row in rows):
-        raise InputError("channels: expected rows of equal length, one value per condition, got ragged rows.")
+        raise InputError(
+            "expected rows of equal length, one value per condition, got ragged rows.", parameter="channels"
+        )
     table = np.empty((len(rows), len(rows[0])), dtype=object)
     for i, row in enumerate(rows):
         for j, value in enumerate(row):
@@ -133,17 +145,17 @@ def _one_column(labels: Any, what: str) -> AnyArray:
         column = column[:, 0]
     if column.ndim != 1:
         got = f"an array of shape {column.shape}" if column.ndim else f"{type(labels).__name__} {labels!r:.50}"
-        raise InputError(f"{what}: expected one label per sample (a list, an array or a Series), got {got}.")
+        raise InputError(f"expected one label per sample (a list, an array or a Series), got {got}.", parameter=what)
     return column
 
 
 def _encode_objects(column: Iterable[Any], what: str) -> tuple[IntArray, list[Hashable]]:
     index: dict[Hashable, int] = {}
     try:
-        found = [MISSING if is_missing(label) else index.setdefault(label, len(index)) for label in column]
+        positions = [MISSING if is_missing(label) else index.setdefault(label, len(index)) for label in column]
     except TypeError as error:
-        raise InputError(f"{what}: every label must be hashable ({error}); strings or numbers will do.") from None
-    codes = np.array(found, dtype=np.int64)
+        raise InputError(f"every label must be hashable ({error}); use strings or numbers.", parameter=what) from None
+    codes = np.array(positions, dtype=np.int64)
     levels = list(index)
     try:
         order = sorted(range(len(levels)), key=levels.__getitem__)  # type: ignore[arg-type]
@@ -156,8 +168,8 @@ def _encode_objects(column: Iterable[Any], what: str) -> tuple[IntArray, list[Ha
 
 
 def _without_missing(codes: IntArray, levels: list[Hashable]) -> tuple[IntArray, list[Hashable]]:
-    gone = np.array([is_missing(level) for level in levels], dtype=bool)
-    if not gone.any():
+    missing = np.array([is_missing(level) for level in levels], dtype=bool)
+    if not missing.any():
         return codes, levels
-    rank = np.where(gone, MISSING, np.cumsum(~gone) - 1)
-    return rank[codes], [level for level, out in zip(levels, gone, strict=True) if not out]
+    rank = np.where(missing, MISSING, np.cumsum(~missing) - 1)
+    return rank[codes], [level for level, is_out in zip(levels, missing, strict=True) if not is_out]

@@ -16,7 +16,7 @@ TARGET, NONTARGET, UNKNOWN = 1, 0, -1
 
 @dataclass(frozen=True)
 class Trials:
-    """Pairs (enrollment, test), with the truth where it is known. Names are kept once, trials as indexes into them.
+    """Pairs of a model and a test sample, with labels if known. Names are kept once; trials are indexes into them.
 
     Parameters
     ----------
@@ -25,9 +25,9 @@ class Trials:
     enroll, test : ndarray of int, shape (n,)
         The trial's model and sample, as indexes into ``models`` and ``samples``.
     target : ndarray of int8, shape (n,), or None
-        1 target, 0 non-target, -1 not stated; None for a list without labels.
+        1 for a target trial, 0 for a non-target trial, -1 if the list does not say; None for a list without labels.
     columns : dict of str to ndarray, each of shape (n,)
-        Further columns: conditions to break results down by.
+        Further columns, such as conditions by which results can be broken down.
     """
 
     models: Names
@@ -41,7 +41,7 @@ class Trials:
         return len(self.enroll)
 
     def take(self, rows: NDArray[Any]) -> Trials:
-        """The given trials (indexes or a mask); names are kept as they are."""
+        """The trials in these rows (indexes or a mask), with the same lists of names."""
         target = None if self.target is None else self.target[rows]
         columns = {name: values[rows] for name, values in self.columns.items()}
         return Trials(self.models, self.samples, self.enroll[rows], self.test[rows], target, columns)
@@ -54,7 +54,7 @@ class ScoreTable:
     Parameters
     ----------
     trials : Trials
-        ``trials.target`` is None unless the score file states the truth too.
+        ``trials.target`` is None unless the file of scores holds labels too.
     values : ndarray of float64, shape (n,)
         May be infinite, never NaN.
     """

@@ -1,4 +1,4 @@
-"""Data that come with the package: embeddings with two labels and more, to try Joint PLDA on."""
+"""Data that come with the package: embeddings with labels of speakers and of conditions, to try Joint PLDA on."""
 
 from jointplda.datasets.voices import Voices, load_voices
 

@@ -1,4 +1,4 @@
-"""Synthetic voices, heard in eight languages and through eight transmissions; see ``voices.md`` beside this file."""
+"""Synthetic voices in eight languages and eight transmissions; ``voices.md`` beside this file describes them."""
 
 from dataclasses import dataclass, fields
 from importlib.resources import files
@@ -10,20 +10,20 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, eq=False)
 class Voices:
-    """Embeddings of voices, and what is known of each sample.
+    """Embeddings of voices, and the labels of each sample.
 
     Attributes
     ----------
     X : (n, 256) float32
         Speaker embeddings: non-negative, of unit length.
     ids : (n,) str
-        A name for every sample.
+        The id of each sample.
     voice : (n,) str
-        Who speaks: the label to train on.
+        The voice that speaks, which is the speaker label.
     language : (n,) str
         Two-letter code of the language spoken.
     transmission : (n,) str
-        What the sound went through: clean, telephone, gsm, codec2, opus, mp3, room or noise.
+        The transmission that the sound went through: clean, telephone, gsm, codec2, opus, mp3, room or noise.
     split : (n,) str
         "train" or "test". No voice is in both.
     """
@@ -42,28 +42,29 @@ class Voices:
         return f"<Voices: {len(self)} samples of {len(np.unique(self.voice))} voices>"
 
     def train(self) -> Self:
-        """The samples to train on: every voice in one transmission, or two."""
+        """The training samples: every voice in one or two transmissions."""
         return self.where(self.split == "train")
 
     def test(self) -> Self:
-        """The samples to test with: other voices, each in every transmission."""
+        """The test samples: other voices, each in all transmissions."""
         return self.where(self.split == "test")
 
     def where(self, rows: NDArray[np.bool_]) -> Self:
-        """Some of the samples, by a mask (n,)."""
+        """The samples that a mask of shape (n,) marks."""
         return type(self)(*(getattr(self, field.name)[rows] for field in fields(self)))
 
 
 def load_voices() -> Voices:
     """Load the bundled embeddings of synthetic voices.
 
-    Training voices are heard in one transmission each, some in two; test voices in all eight. PLDA trained on
-    them takes part of the transmission for the voice; Joint PLDA, told the transmissions, does not.
+    Each training voice is heard in one transmission, or in two; each test voice in all eight. PLDA trained on these
+    voices takes part of the transmission for the voice. Joint PLDA is given the transmissions as channels, and does
+    not.
 
     Returns
     -------
     Voices
-        All samples, those to train on first.
+        All samples, the training samples first.
 
     Examples
     --------

@@ -122,7 +122,7 @@ def _one_matrix(arrays: dict[str, NDArray[Any]]) -> Arrays:
 
 def _from_kaldi_text(path: Path) -> EmbeddingTable:
     number, line = next(lines(path))
-    fields = decoded(line, path, number).split(maxsplit=1)
+    fields = [decoded(field, path, number) for field in line.split(maxsplit=1)]
     if len(fields) == 2 and fields[1].startswith("["):
         return read_ark(path)
     if len(fields) != 2 or (suffix_of(path) != ".scp" and ".ark" not in fields[1]):
