@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from jointplda import JointPLDA
+from jointplda.scoring.partitions import beam_for, bell
 
 D = 4
 
@@ -135,3 +136,11 @@ def test_a_channel_prior_of_certainty_is_a_known_channel():
     for same, (a, b) in ((1.0, ("x", "x")), (0.0, ("x", "y"))):
         known = model.score_matrix(E, T, enroll_channels=[a] * 4, test_channels=[b] * 3)
         assert known == pytest.approx(model.score_matrix(E, T, same), abs=1e-10)
+
+
+def test_partitions_are_all_kept_while_they_are_few():
+    """All 4,140 partitions of eight samples are; of nine, or of eight with two conditions, a beam of 200."""
+    assert [bell(n) for n in range(9)] == [1, 1, 2, 5, 15, 52, 203, 877, 4140]
+    assert [beam_for(n, 1, None) for n in (7, 8, 9)] == [877, 4140, 200]
+    assert [beam_for(n, 2, None) for n in (5, 6)] == [52**2, 200]
+    assert beam_for(8, 1, 17) == 17

@@ -173,6 +173,17 @@ def test_types_of_sides_and_scores():
     assert model.score_trials(E, T, []).shape == (0,)
 
 
+@pytest.mark.parametrize("noise", [1.0, 1e-2, 1e-4, 1e-6])
+def test_what_float32_loses_is_foreseen(noise):
+    """The estimate is an upper bound, and no more than a few hundred times too high."""
+    rng = np.random.default_rng(5)
+    model = JointPLDA.from_parameters(np.zeros(6), rng.normal(size=(6, 4)), rng.normal(size=(6, 2)), np.eye(6) / noise)
+    X = model.sample(np.arange(200) % 20, channels=np.arange(200) % 5, random_state=0)
+    side = model.prepare(X, dtype=np.float32)
+    error = np.abs(model.score_matrix(side, side) - model.score_matrix(X, X)).max()
+    assert error < side.rounding < 500 * error
+
+
 def test_float32_that_would_lose_too_much_is_not_used_unasked():
     rng = np.random.default_rng(11)
     model = JointPLDA.from_parameters(np.zeros(6), rng.normal(size=(6, 6)), rng.normal(size=(6, 1)), np.eye(6) * 1e7)

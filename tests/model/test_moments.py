@@ -1,0 +1,46 @@
+"""Moment covariances against their expectation, which must be the truth, for uneven designs with missing labels."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from jointplda.model.start import moment_covariances
+from jointplda.model.statistics import Statistics
+
+D = 2
+
+
+def columns_of_the_root(mean, covariances, codes):
+    """Data sets (n, d) whose outer products add up to E[vec X vec X'] under the model.
+
+    Quadratic statistics of these add up to their expectation, so no drawing is needed.
+    """
+    n = len(codes)
+    Sigma = np.outer(np.tile(mean, n), np.tile(mean, n)) + np.kron(np.eye(n), covariances[-1])
+    for k, B in enumerate(covariances[:-1]):
+        same = codes[:, k, None] == codes[None, :, k]
+        same &= (codes[:, k] >= 0)[:, None] | np.eye(n, dtype=bool)
+        Sigma += np.kron(same, B)
+    values, vectors = np.linalg.eigh(Sigma)
+    return [(np.sqrt(max(v, 0.0)) * w).reshape(n, D) for v, w in zip(values, vectors.T)]
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+@pytest.mark.parametrize("conditions", [0, 1, 2])
+def test_their_expectation_is_the_truth(conditions, missing):
+    rng = np.random.default_rng(conditions)
+    n = 40
+    codes = np.column_stack([rng.integers(0, 7, n), *(rng.integers(0, 4, n) for _ in range(conditions))])
+    codes[:, 1:][rng.random((n, conditions)) < missing] = -1
+    truth = []
+    for _ in range(conditions + 2):
+        A = rng.normal(size=(D, D))
+        truth.append(A @ A.T + 0.5 * np.eye(D))
+    channels = np.where(codes[:, 1:] < 0, None, codes[:, 1:].astype(object)) if conditions else None
+    total = [np.zeros((D, D)) for _ in truth]
+    for X in columns_of_the_root(rng.normal(size=D), truth, codes):
+        moments = moment_covariances(Statistics.from_samples(X, codes[:, 0], channels, shift=np.zeros(D)))
+        for sums, covariance in zip(total, (*moments.between, moments.within), strict=True):
+            sums += covariance
+    for sums, covariance in zip(total, truth, strict=True):
+        assert_allclose(sums, covariance, rtol=2e-3, atol=2e-3)
