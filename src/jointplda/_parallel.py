@@ -1,4 +1,4 @@
-"""Work in pieces on several threads, and matrices filled block by block, straight to disk where they are large."""
+"""Work in pieces on several threads, and matrices that are filled block by block, in memory or on disk."""
 
 import os
 import threading
@@ -23,12 +23,12 @@ Fill = Callable[[slice, slice, AnyArray], None]
 
 @cache
 def _libraries() -> ThreadpoolController:
-    """The BLAS libraries of this process, looked for once."""
+    """The BLAS libraries of this process, which are searched for once."""
     return ThreadpoolController()
 
 
 def one_thread() -> Any:
-    """A context in which BLAS runs on one thread: many small products are faster so."""
+    """A context in which BLAS runs on one thread, since many small products are faster so."""
     return _libraries().limit(limits=1, user_api="blas")
 
 
@@ -45,12 +45,11 @@ def fill_matrix(
     Parameters
     ----------
     out : path, optional
-        Write a .npy file instead, a few rows at a time, and return it as a read-only memmap. The file appears
-        when it is complete.
+        A .npy file to write instead, a few rows at a time; it is returned as a read-only memmap.
     threads : int, optional
-        Default: one per core. BLAS itself is held to one thread meanwhile.
+        Number of threads; default: one per core.
     callback : callable, optional
-        Called with a ``Progress`` of the stage "scores", counted in rows, now and then.
+        Called after every block of rows with a ``Progress`` of the stage "scores", counted in rows.
     """
     if out is None:
         matrix = np.empty(shape, dtype=dtype)
@@ -74,7 +73,7 @@ def _check(threads: int | None) -> None:
 
 
 def _number(threads: int | None) -> int:
-    """As many threads as were asked for, or one per core."""
+    """The number of threads asked for, or one per core."""
     _check(threads)
     return os.cpu_count() or 1 if threads is None else threads
 
@@ -82,7 +81,7 @@ def _number(threads: int | None) -> int:
 def _fill_rows(
     fill: Fill, matrix: AnyArray, offset: int, total: int, threads: int | None, callback: ProgressCallback | None
 ) -> None:
-    """Fill rows ``offset``... of the whole matrix into ``matrix``."""
+    """Fill ``matrix`` with the rows of the whole matrix that begin at ``offset``."""
     done, lock = [offset], threading.Lock()
 
     def work(rows: slice) -> None:
@@ -98,9 +97,10 @@ def _fill_rows(
 
 
 def in_pieces(work: Callable[[slice], None], n: int, size: int, threads: int | None = None) -> None:
-    """Call ``work`` on consecutive slices of range(n), on several threads; an interrupt drops what has not begun.
+    """Call ``work`` on consecutive slices of range(n), on several threads.
 
-    BLAS runs on one thread meanwhile, unless there is one piece only, for which setting that up would take longer.
+    An interrupt drops the pieces that have not begun. BLAS runs on one thread meanwhile, unless there is only one
+    piece, for which limiting it would take longer than it saves.
     """
     _check(threads)
     if n <= size:

@@ -1,4 +1,4 @@
-"""Settings as users give them: checked, each with one clear error."""
+"""Checks of settings, whose errors name the parameter, what was expected and what came."""
 
 import numbers
 from typing import Any
@@ -9,7 +9,7 @@ from jointplda.errors import InputError
 
 
 def check_number(name: str, value: Any, least: float, most: float = np.inf, *, whole: bool = False) -> float:
-    """The value as a float, if it is a finite number in the range, or one clear error."""
+    """Return the value as a float; raise unless it is a finite number from ``least`` to ``most``."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
     kind = numbers.Integral if whole else numbers.Real
@@ -22,7 +22,7 @@ def check_number(name: str, value: Any, least: float, most: float = np.inf, *, w
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
-    """The value, if it is one of the choices, or one clear error."""
+    """Return the value; raise unless it is one of the choices."""
     if not isinstance(value, str) or value not in choices:
         listed = " or ".join([", ".join(f'"{c}"' for c in choices[:-1]), f'"{choices[-1]}"'])
         raise InputError(f"expected {listed}, got {value!r:.60}.", parameter=name)

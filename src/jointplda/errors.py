@@ -27,11 +27,11 @@ class Remedy:
     Attributes
     ----------
     parameter : str
-        Its name, such as "allow_missing".
+        The name of the setting, such as "allow_missing".
     value : object
-        The value to give it.
+        The value that helps.
     effect : str
-        What that does, in words that follow it: "leaves them out".
+        What this value does, in words that can follow it: "leaves them out".
     """
 
     parameter: str
@@ -43,7 +43,7 @@ class Remedy:
 
 
 class Explained(Exception):
-    """The text of an error or warning in parts.
+    """An error or warning whose text comes in parts.
 
     Attributes
     ----------
@@ -56,8 +56,8 @@ class Explained(Exception):
 
     def __init__(self, problem: str = "", *, parameter: str | None = None, remedy: Remedy | None = None) -> None:
         self.problem, self.parameter, self.remedy = problem, parameter, remedy
-        named = problem if parameter is None else f"{parameter}: {problem}"
-        super().__init__(named if remedy is None else f"{named} {remedy}")
+        text = problem if parameter is None else f"{parameter}: {problem}"
+        super().__init__(text if remedy is None else f"{text} {remedy}")
 
 
 class JointPLDAError(Explained):
@@ -65,7 +65,7 @@ class JointPLDAError(Explained):
 
 
 class InputError(JointPLDAError, ValueError):
-    """Samples, labels or settings that cannot be used; says what was expected, what came, what to try."""
+    """Samples, labels or settings that cannot be used."""
 
 
 class InputTypeError(InputError, TypeError):
@@ -105,5 +105,5 @@ def warn(
 def _library_folders() -> tuple[str, ...]:
     """Folders whose code is never the user's own: this package, scikit-learn, joblib."""
     specs = [find_spec(name) for name in ("sklearn", "joblib")]
-    found = [str(Path(spec.origin).parent) for spec in specs if spec is not None and spec.origin is not None]
-    return tuple(f"{folder}{os.sep}" for folder in (str(Path(__file__).parent), *found))
+    files = [__file__, *(spec.origin for spec in specs if spec is not None and spec.origin is not None)]
+    return tuple(f"{Path(file).parent}{os.sep}" for file in files)

@@ -1,4 +1,4 @@
-"""Small pieces of linear algebra on symmetric positive definite matrices."""
+"""Linear algebra of symmetric positive definite matrices."""
 
 import numpy as np
 from scipy.linalg import cho_solve, lapack
@@ -13,7 +13,7 @@ def symmetric(A: Array) -> Array:
 
 
 def cholesky(A: Array) -> Array:
-    """Lower Cholesky factor of one symmetric positive definite matrix, in C order.
+    """Lower Cholesky factor of a symmetric positive definite matrix, in C order.
 
     Raises
     ------
@@ -33,7 +33,7 @@ def log_determinant(factor: Array) -> float:
 
 
 def inverse(A: Array) -> tuple[Array, float]:
-    """Inverse and log-determinant of one symmetric positive definite matrix."""
+    """Inverse and log-determinant of a symmetric positive definite matrix."""
     factor = cholesky(A)
     return inverse_from_factor(factor), log_determinant(factor)
 
@@ -45,7 +45,7 @@ def inverse_from_factor(factor: Array) -> Array:
 
 
 def solve_and_invert(A: Array, B: Array) -> tuple[Array, float]:
-    """Return A^-1 B and log |A|, and put A^-1 in the place of A (C-ordered): no second matrix of that size."""
+    """Return A^-1 B and log |A|, and overwrite A (in C order) with A^-1, so that no second matrix is needed."""
     upper, info = lapack.dpotrf(A.T, lower=0, clean=0, overwrite_a=1)
     if info != 0:
         raise np.linalg.LinAlgError("the matrix is not positive definite")

@@ -1,4 +1,4 @@
-"""How far long work has come: the one thing that every progress callback of the library is called with."""
+"""The record of progress that every callback of the library is called with."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,18 +7,18 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Progress:
-    """A step that was done.
+    """How far a long computation has come.
 
     Attributes
     ----------
     stage : str
-        What is being done: "EM", "settings", "scores", "bootstrap", or the name of a system.
+        What is computed: "EM", "settings", "scores", "bootstrap", or the name of a system.
     done : int
-        Steps done so far: iterations, candidates, rows, draws.
+        Number of steps done: iterations, candidates, rows or draws.
     total : int or None
-        Steps in all (for EM at most so many); None where it is not known.
+        Number of all steps (for EM the greatest possible number); None where it is not known.
     detail : object
-        What the step gave: an ``Iteration`` of EM, a ``CandidateResult`` of the search for settings; else None.
+        Result of the last step: an ``Iteration`` of EM, a ``CandidateResult`` of the search for settings, or None.
     """
 
     stage: str

@@ -53,9 +53,9 @@ def test_not_numbers(bad):
 
 def test_label_lengths(data):
     X, s, c = data
-    with pytest.raises(InputError, match=r"y \(speakers\): expected 200 labels, one per row of X, got 199"):
+    with pytest.raises(InputError, match=r"y: expected 200 labels, one per row of X, got 199"):
         JointPLDA(2, 2).fit(X, s[:-1], channels=c)
-    with pytest.raises(InputError, match=r"channels \(channel\): expected 200 labels.*got 5"):
+    with pytest.raises(InputError, match=r"channels: expected 200 labels.*got 5"):
         JointPLDA(2, 2).fit(X, s, channels=c[:5])
     with pytest.raises(InputError, match="expected 200 labels"):
         JointPLDA(2, 2).fit(X, s, channels=np.zeros((5, 2)))
@@ -64,7 +64,7 @@ def test_label_lengths(data):
 def test_missing_speakers(data):
     X, s, c = data
     labels = [None if i in (4, 9) else v for i, v in enumerate(s)]
-    with pytest.raises(InputError, match=re.escape("no speaker given for row(s) [4, 9]")):
+    with pytest.raises(InputError, match=re.escape("row(s) [4, 9] have none")):
         JointPLDA(2, 2).fit(X, labels, channels=c)
     with pytest.raises(InputError, match="requires y to be passed"):
         JointPLDA(2, 2).fit(X, None, channels=c)

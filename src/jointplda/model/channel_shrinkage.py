@@ -1,4 +1,4 @@
-"""What is done to the loadings after EM: variance given back to the speaker, and U shrunk."""
+"""Changes of the loadings after EM: a share of U U' moves to the speaker, and what is left of it is shrunk."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,11 +17,11 @@ class ChannelShrinkage:
     Attributes
     ----------
     ranks : tuple of int
-        ConditionColumns of V and of every U in EM.
+        Number of columns of V and of every U in EM.
     shares : tuple of float
-        rho of each condition, above 0: the share of U U' that is left to its channels.
+        rho of each condition, above 0: the share of the variance between channels left to the channels.
     priors : tuple of float
-        Strength of the prior of each condition, in channels per channel of training.
+        Strength s of the prior of each U, in channels per channel of training.
     """
 
     ranks: tuple[int, ...]
@@ -29,38 +29,38 @@ class ChannelShrinkage:
     priors: tuple[float, ...]
 
     def apply(self, parameters: Parameters) -> Parameters:
-        """From what EM found to the model."""
+        """The parameters of the model from those of EM."""
         return with_channel_priors(with_channel_shares(parameters, self.shares), self.priors)
 
     def undo(self, parameters: Parameters) -> Parameters:
-        """From the model to what EM found, for EM to go on from there."""
+        """The parameters of EM from those of the model, so that EM can go on from there."""
         V, *channels = parameters.loadings
-        found, B = [], V @ V.T
+        loadings, B = [], V @ V.T
         for U, rank, rho, s in zip(channels, self.ranks[1:], self.shares, self.priors, strict=True):
             A = U @ U.T
             A = ((1.0 + s) * A - s * np.trace(A) / len(A) * np.eye(len(A))) / rho
-            found.append(_root(A, rank))
+            loadings.append(_root(A, rank))
             B -= (1.0 - rho) * A
         first = V if min(self.shares, default=1.0) == 1.0 else _root(B, self.ranks[0])
-        return Parameters(parameters.mean, (first, *found), parameters.noise)
+        return Parameters(parameters.mean, (first, *loadings), parameters.noise)
 
 
 def with_channel_shares(parameters: Parameters, shares: Sequence[float]) -> Parameters:
-    """The same total covariance, with a share of each U U' left to its condition and the rest given to V V'.
+    """Leave a share of each U U' to its channels and move the rest to V V'; the total covariance stays the same.
 
     U_k becomes sqrt(rho_k) U_k and V V' becomes V V' + sum_k (1 - rho_k) U_k U_k'.
     """
     V, *channels = parameters.loadings
-    given = [np.sqrt(1.0 - rho) * U for rho, U in zip(shares, channels, strict=True) if rho < 1.0]
+    moved = [np.sqrt(1.0 - rho) * U for rho, U in zip(shares, channels, strict=True) if rho < 1.0]
     kept = [np.sqrt(rho) * U for rho, U in zip(shares, channels, strict=True)]
-    return Parameters(parameters.mean, (np.concatenate([V, *given], axis=1), *kept), parameters.noise)
+    return Parameters(parameters.mean, (np.concatenate([V, *moved], axis=1), *kept), parameters.noise)
 
 
 def with_channel_priors(parameters: Parameters, priors: Sequence[float]) -> Parameters:
     """Shrink each U U' towards a scaled identity of the same trace; U then has d columns.
 
-    U U' becomes (U U' + s psi I) / (1 + s) with psi = tr(U U') / d: the mode under an inverse-Wishart prior that counts
-    s channels for every channel of training, given the scatter of channels that EM found.
+    U U' becomes (U U' + s psi I) / (1 + s) with psi = tr(U U') / d. This is the mode under an inverse-Wishart prior
+    that counts s channels for every channel of training.
     """
     V, *channels = parameters.loadings
     shrunk = [_shrunk(U, s) if s else U for U, s in zip(channels, priors, strict=True)]

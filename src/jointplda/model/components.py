@@ -17,14 +17,14 @@ Hash = np.ndarray[tuple[int, ...], np.dtype[np.uint64]]
 
 @dataclass(frozen=True)
 class Block:
-    """Pairs of levels (i of factor k, j of factor l) that are linked, in the first component of each class.
+    """Linked pairs of levels (i of factor k, j of factor l) in the first component of each class.
 
     Attributes
     ----------
     which, i, j : (E,) int64
-        Class, and positions within the component among the levels of factor k and of factor l.
+        The class, and the positions of both levels among those of their factor in the component.
     counts : (E, columns) sparse
-        How often each kernel matrix (identity, samples per part, group) enters the pair's block of P.
+        How often each kernel matrix (identity, parts, groups) enters the pair's block of P.
     """
 
     which: IntArray
@@ -35,14 +35,14 @@ class Block:
 
 @dataclass(frozen=True)
 class Batch:
-    """Components of one shape, sorted by class; components of a class have equal counts.
+    """Components with the same number of levels of each factor, sorted by class: those of a class have equal counts.
 
     Attributes
     ----------
     sizes : tuple of int
-        Levels of each coupled factor in every component.
+        Number of levels of each coupled factor in every component.
     members : tuple of (components, size) int64
-        Levels of each coupled factor.
+        The levels of each coupled factor in every component.
     ends : (classes + 1,) int64
         Where each class begins and ends among the components.
     blocks : dict
@@ -56,7 +56,7 @@ class Batch:
 
     @property
     def multiplicity(self) -> IntArray:
-        """Components of each class."""
+        """Number of components in each class."""
         return np.diff(self.ends)
 
 
@@ -68,11 +68,11 @@ def find_batches(
     Parameters
     ----------
     level_counts : tuple of int
-        Levels of each coupled factor; levels are numbered through all factors.
+        Number of levels of each coupled factor. Levels are numbered consecutively over all factors.
     first, second : (E,) int64
         Every linked pair of levels in both orders, and every level with itself.
     counts : (E, columns) sparse
-        Kernel counts of each pair.
+        How often each kernel enters the block of each pair.
     """
     n_levels = sum(level_counts)
     factor = np.repeat(np.arange(len(level_counts)), level_counts)
@@ -123,14 +123,14 @@ def _components(n_levels: int, first: IntArray, second: IntArray) -> tuple[int, 
 def _canonical_order(
     n_components: int, component: IntArray, factor: IntArray, first: IntArray, second: IntArray, counts: csr_array
 ) -> tuple[IntArray, IntArray]:
-    """Levels sorted by component, factor and counts, and each level's position in its component."""
+    """Levels sorted by component, factor and counts, and the position of each level in its component."""
     pair = _row_hashes(counts, seed=1)
     own = np.zeros(len(component), dtype=np.uint64)
     diagonal = first == second
     own[first[diagonal]] = pair[diagonal]
-    seen = np.zeros(len(component), dtype=np.uint64)
-    np.add.at(seen, first, _mix(pair ^ _mix(own[second], 2), 3))
-    order = np.lexsort((seen, own, factor, component))
+    neighbours = np.zeros(len(component), dtype=np.uint64)
+    np.add.at(neighbours, first, _mix(pair ^ _mix(own[second], 2), 3))
+    order = np.lexsort((neighbours, own, factor, component))
     sizes = np.bincount(component, minlength=n_components)
     start = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     position = np.empty(len(component), dtype=np.int64)

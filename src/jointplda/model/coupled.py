@@ -1,4 +1,4 @@
-"""The coupled levels: one dense system per class of equal components."""
+"""The coupled levels: one dense linear system per class of equal components."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -45,9 +45,9 @@ def solve_coupled(
     ranks : tuple of int
         r_k of each coupled factor.
     kernels : mapping of (columns, r_k, r_l)
-        Matrices whose counted sums are the blocks of P.
+        The matrices that the blocks of P are sums of, by the counts in the batches.
     Phi : tuple of (levels, r_k)
-        Right-hand side.
+        Right-hand side of each coupled factor.
     """
     means = tuple(np.empty_like(side) for side in Phi)
     covariances, fit, log_det = [], 0.0, 0.0
@@ -58,9 +58,9 @@ def solve_coupled(
         )
         x = np.empty_like(side)
         for c, copies in enumerate(batch.multiplicity):
-            mine = slice(batch.ends[c], batch.ends[c + 1])
-            solved, one = solve_and_invert(P[c], side[mine].T)
-            x[mine], log_det = solved.T, log_det + float(copies) * one
+            members = slice(batch.ends[c], batch.ends[c + 1])
+            solved, log_det_of_one = solve_and_invert(P[c], side[members].T)
+            x[members], log_det = solved.T, log_det + float(copies) * log_det_of_one
         fit += float(np.vdot(side, x))
         covariances.append(P)
         start = 0
@@ -114,12 +114,10 @@ def _assembled(batch: Batch, ranks: tuple[int, ...], kernels: Mapping[Pair, Arra
 def _block_view(P: Array, sizes: tuple[int, ...], ranks: tuple[int, ...], k: int, j: int) -> Array:
     """The (k, j) blocks of P as a view (classes, q_k, r_k, q_j, r_j)."""
     at = np.concatenate([[0], np.cumsum([q * r for q, r in zip(sizes, ranks, strict=True)])])
-    part = P[:, at[k] : at[k + 1], at[j] : at[j + 1]]
-    strides = part.strides
+    block = P[:, at[k] : at[k + 1], at[j] : at[j + 1]]
+    s = block.strides
     shape = (len(P), sizes[k], ranks[k], sizes[j], ranks[j])
-    return np.lib.stride_tricks.as_strided(
-        part, shape, (strides[0], strides[1] * ranks[k], strides[1], strides[2] * ranks[j], strides[2])
-    )
+    return np.lib.stride_tricks.as_strided(block, shape, (s[0], s[1] * ranks[k], s[1], s[2] * ranks[j], s[2]))
 
 
 def _chunks(block: Block, numbers_per_pair: int) -> Iterator[slice]:

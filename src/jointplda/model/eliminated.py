@@ -1,17 +1,17 @@
-"""The eliminated factor: eliminated analytically, one precision per distinct count.
+"""The eliminated factor: its latents are integrated out analytically, with one precision per distinct count.
 
-Every eliminated level o carries u_o = [f_o, n_o, h_o]: the sums and numbers of its samples in each part, and its
-samples by coupled slot. Given the coupled latents x,
+Every eliminated level o has u_o = [f_o, n_o, h_o]: the sums and numbers of its samples in each part, and the number of
+samples that it shares with each coupled level. Given the coupled latents x,
 
     yhat_o = L_o^-1 E u_o,      E = [V' D_p ..., -V' D_p mean ..., -J' x_b ...]
 
-is linear in u_o, and EM needs only quadratic sums of it. So the levels of a group (equal counts, hence
-equal L) are kept either as they are (``EliminatedRows``) or as their Gram matrix sum_o u_o u_o' (``EliminatedGram``),
-whichever is cheaper; the second does not grow with the number of levels.
+is linear in u_o, and EM needs only quadratic sums of it. So the levels of a group (equal counts, hence equal L) are
+kept either as they are (``EliminatedRows``) or as their Gram matrix sum_o u_o u_o' (``EliminatedGram``), whichever is
+cheaper; the second does not grow with the number of levels. The E step asks either for ``first``, then solves for x,
+then asks for ``second``.
 """
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -25,9 +25,10 @@ ROW_PRICE = 1.0
 
 @dataclass(frozen=True)
 class Precision:
-    """L_g^-1 of every group: (G, R) when diagonal, else (G, R, R).
+    """L_g^-1 of every group: (G, R) where diagonal, else (G, R, R).
 
-    With one part, V is rotated so that V' D V = diag(b), and L_g^-1 = diag(1 / (n_g b + 1)).
+    Where all samples have the same noise precision D, V is rotated so that V' D V = diag(b), and
+    L_g^-1 = diag(1 / (n_g b + 1)).
     """
 
     inverse: Array
@@ -95,7 +96,7 @@ class Precision:
 
 @dataclass(frozen=True)
 class EliminatedMoments:
-    """Sums over eliminated levels of products with yhat_o; the covariance of x adds to them later.
+    """Sums over eliminated levels of products with yhat_o, without what the covariance of x adds to them.
 
     Attributes
     ----------
@@ -115,19 +116,9 @@ class EliminatedMoments:
     squares: Array
 
 
-class EliminatedSums(Protocol):
-    """What the E step asks of the eliminated levels, in two steps around the coupled solution."""
-
-    def first(self, E: Array, L: Precision) -> tuple[Array, float, Array]:
-        """t_o = L^-1 E [f_o, n_o]: a state, sum_o t_o' L t_o, and sum_o h_o t_o' (slots, R)."""
-
-    def second(self, state: Array, E: Array, Jx: Array, L: Precision) -> EliminatedMoments:
-        """Moments of yhat_o = t_o - L^-1 Jx' h_o, for Jx (slots, R)."""
-
-
 @dataclass(frozen=True)
 class EliminatedRows:
-    """Eliminated levels one by one, sorted by group.
+    """Eliminated levels as they are, sorted by group.
 
     Attributes
     ----------
@@ -136,7 +127,7 @@ class EliminatedRows:
     slots : sparse (K, slots)
         h_o.
     group : (K,)
-        Increasing.
+        The group of each level, increasing.
     """
 
     sums: Array
@@ -145,13 +136,13 @@ class EliminatedRows:
     n_parts: int
 
     def first(self, E: Array, L: Precision) -> tuple[Array, float, Array]:
-        """See ``EliminatedSums``."""
+        """With t_o = L^-1 E [f_o, n_o], return a state, sum_o t_o' L t_o, and sum_o h_o t_o' (slots, R)."""
         raw = self.sums @ E.T
         t = L.times_rows(raw, self.group)
         return t, float(np.vdot(raw, t)), self.slots.T @ t
 
     def second(self, state: Array, E: Array, Jx: Array, L: Precision) -> EliminatedMoments:
-        """See ``EliminatedSums``."""
+        """Moments of yhat_o = t_o - L^-1 Jx' h_o, for the state of ``first`` and Jx (slots, R)."""
         yhat = self.means(state, Jx, L)
         squares = [yhat.T @ yhat]
         for n in self.sums[:, -self.n_parts :].T:
@@ -181,13 +172,13 @@ class EliminatedGram:
     width: int
 
     def first(self, E: Array, L: Precision) -> tuple[Array, float, Array]:
-        """See ``EliminatedSums``."""
+        """As ``EliminatedRows.first``."""
         Z = L.times_columns(self._times(E, slice(self.width)))
         both = Z.sum(axis=1)
         return Z, float(np.vdot(both[:, : self.width], E)), both[:, self.width : -1].T
 
     def second(self, state: Array, E: Array, Jx: Array, L: Precision) -> EliminatedMoments:
-        """See ``EliminatedSums``."""
+        """As ``EliminatedRows.second``."""
         w, (R, G, q) = self.width, state.shape
         Z, full = state, np.concatenate([E, -Jx.T, np.zeros((R, 1))], axis=1)
         if len(Jx):
@@ -207,26 +198,25 @@ class EliminatedGram:
 
     def _times(self, E: Array, rows: slice) -> Array:
         """E Gram[rows], (R, G, q)."""
-        part = self.gram[rows]
-        return (E @ part.reshape(len(part), -1)).reshape(len(E), *part.shape[1:])
+        gram = self.gram[rows]
+        return (E @ gram.reshape(len(gram), -1)).reshape(len(E), *gram.shape[1:])
 
 
 def eliminated_sums(
     sums: Array, slots: csr_array, group: IntArray, counts: Array, rank: int, keep_rows: bool = False
 ) -> EliminatedRows | EliminatedGram:
-    """Keep the eliminated levels in the cheaper form, by the floating-point work of one iteration.
+    """Keep the eliminated levels in the form that needs fewer floating-point operations in an iteration.
 
     Parameters
     ----------
-    sums : (K, P d + P)
-        f_o and n_o of every level.
-    slots : sparse (K, slots)
-    group : (K,), increasing
+    sums, slots, group
+        As in ``EliminatedRows``.
     counts : (G, P)
+        n_gp of each group.
     rank : int
         R, the rank of the eliminated factor.
     keep_rows : bool
-        Keep the levels one by one whatever it costs, for their own posteriors.
+        Whether to keep every level by itself whatever that costs, for its posterior.
     """
     K, width = sums.shape
     q, (G, n_parts) = width + slots.shape[1] + 1, counts.shape

@@ -1,4 +1,4 @@
-"""Expectation-maximisation: E and M steps in turn until the likelihood stands still."""
+"""Expectation-maximisation: E and M steps in turn until the likelihood rises no more."""
 
 import logging
 import time
@@ -17,20 +17,20 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Iteration:
-    """An iteration of EM: the ``detail`` of the ``Progress`` that callbacks get.
+    """An iteration of EM, which callbacks get as the ``detail`` of their ``Progress``.
 
     Attributes
     ----------
     iteration : int
-        From 1.
+        Its number, from 1.
     log_likelihood : float
-        Nats per sample of ``parameters`` (penalised, with a prior).
+        Log-likelihood of ``parameters`` in nats per sample (penalised where there is a prior).
     gain : float
-        By how much it rose.
+        By how much the iteration raised it.
     seconds : float
-        Time this iteration took.
+        Time that the iteration took.
     parameters : Parameters
-        The model so far.
+        The model after this iteration.
     """
 
     iteration: int
@@ -42,16 +42,16 @@ class Iteration:
 
 @dataclass(frozen=True)
 class EMResult:
-    """Where EM ended, and how it got there.
+    """The parameters that EM ended with, and the course of the likelihood.
 
     Attributes
     ----------
     start : float
-        Nats per sample before the first iteration.
+        Log-likelihood before the first iteration, in nats per sample.
     log_likelihoods : tuple of float
-        The same after each.
+        The same after each iteration.
     stuck : bool
-        Whether it stopped because the next iteration would have lost likelihood, which only rounding can do.
+        Whether EM stopped because the next iteration would have lost likelihood, which only rounding can do.
     """
 
     parameters: Parameters
@@ -63,7 +63,7 @@ class EMResult:
 
     @property
     def last(self) -> float:
-        """The objective of ``parameters``."""
+        """The log-likelihood of ``parameters``."""
         return self.log_likelihoods[-1] if self.log_likelihoods else self.start
 
 
@@ -71,7 +71,7 @@ _interrupted = [float("-inf")]
 
 
 def _again() -> bool:
-    """Whether this interrupt follows another that was caught."""
+    """Whether this interrupt came soon after another that was caught."""
     now = time.monotonic()
     soon = now - _interrupted[0] < PATIENCE
     _interrupted[0] = now
@@ -79,7 +79,7 @@ def _again() -> bool:
 
 
 def run_em(
-    crossing: Layout,
+    layout: Layout,
     start: Parameters,
     *,
     prior: Prior,
@@ -94,20 +94,18 @@ def run_em(
     the next iteration needs anyway. KeyboardInterrupt ends the loop and keeps the last complete iteration;
     a second one within two seconds is raised, so that a script or a search can be stopped for good.
     """
-    scatter, n = crossing.scatter, crossing.n_samples
+    scatter, n = layout.scatter, layout.n_samples
     parameters, trace, converged, stuck = start, [], False, False
-    moments, log_likelihood = e_step(crossing, parameters)
+    moments, log_likelihood = e_step(layout, parameters)
     first = objective = (log_likelihood + prior.penalty(parameters)) / n
     try:
         for iteration in range(1, max_iter + 1):
             began = time.perf_counter()
-            candidate = m_step(moments, parameters, scatter, crossing.shift, prior, noise)
-            moments, log_likelihood = e_step(crossing, candidate)
+            candidate = m_step(moments, parameters, scatter, layout.shift, prior, noise)
+            moments, log_likelihood = e_step(layout, candidate)
             gain = (log_likelihood + prior.penalty(candidate)) / n - objective
             if gain < -ROUNDING * max(abs(objective), 1.0):
-                logger.warning(
-                    "iteration %d lost %.3g nats per sample to rounding; stopped before it", iteration, -gain
-                )
+                logger.warning("iteration %d would lose %.3g nats per sample to rounding; stopped", iteration, -gain)
                 stuck = True
                 break
             parameters = candidate
@@ -116,9 +114,8 @@ def run_em(
             seconds = time.perf_counter() - began
             logger.info("iteration %d: %.8g nats per sample (%+.3g, %.3g s)", iteration, objective, gain, seconds)
             if callback is not None:
-                callback(
-                    Progress("EM", iteration, max_iter, Iteration(iteration, objective, gain, seconds, parameters))
-                )
+                detail = Iteration(iteration, objective, gain, seconds, parameters)
+                callback(Progress("EM", iteration, max_iter, detail))
             if gain < tol:
                 converged = True
                 break

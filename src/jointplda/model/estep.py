@@ -1,8 +1,9 @@
 """E step: posterior moments of all latents and the exact log-likelihood, from statistics alone.
 
 The latents are integrated out in three stages. Latents that belong to one sample only are absorbed into
-that sample's noise, C_p = C + sum W W' over the factors without a label in part p. The eliminated factor is
-eliminated analytically, group by group. The coupled levels are solved densely, component by component.
+that sample's noise: in part p, the samples with missing-label pattern p, C_p = C + sum W W' over the factors without
+a label. One factor is then eliminated analytically, group by group. The levels of the other factors are coupled, and
+solved densely, component by component.
 """
 
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True)
 class LevelMoments:
-    """Sums over all levels of one factor: how many, sum <z>, sum <z z'>."""
+    """Sums over all levels of a factor: their number, sum <z> (r,) and sum <z z'> (r, r)."""
 
     count: float
     first: Array
@@ -31,7 +32,7 @@ class LevelMoments:
 
 @dataclass(frozen=True)
 class Moments:
-    """What the M step needs. z_i = [z^0, z^1, ..., 1] of sample i, the constant last.
+    """All that the M step needs, with z_i = [z^0, z^1, ..., 1] the latents of sample i and a constant.
 
     Attributes
     ----------
@@ -50,7 +51,7 @@ class Moments:
 
 @dataclass(frozen=True)
 class Noise:
-    """C_p of one part, as precision D_p, with log |C_p|."""
+    """Noise of part p with the latents that it absorbed: D_p = C_p^-1 (d, d), and log |C_p|."""
 
     D: Array
     log_determinant: float
@@ -58,9 +59,10 @@ class Noise:
 
 @dataclass(frozen=True)
 class Solution:
-    """Posterior of all shared latents under given parameters, before any sum over samples.
+    """Posterior of all latents that samples share, before any sum over samples.
 
-    The eliminated loading is rotated by ``rotation`` where L is diagonal; ``E`` and ``Jx`` give the eliminated means.
+    Where L is diagonal, the eliminated latents are those of a loading rotated by ``rotation``. Their means are
+    yhat_o = L_o^-1 (E [f_o, n_o] - Jx' h_o); see ``eliminated``.
     """
 
     mean: Array
@@ -75,20 +77,20 @@ class Solution:
     log_likelihood: float
 
     def unrotated(self, Z: Array) -> Array:
-        """Rows of Z (R, ...) from the rotated eliminated latents back to the given ones."""
+        """Turn rows of Z (R, ...) from the rotated eliminated latents back to those of the parameters."""
         return Z if self.rotation is None else self.rotation @ Z
 
 
-def e_step(crossing: Layout, parameters: Parameters) -> tuple[Moments, float]:
-    """Posterior moments and log p(M), every constant included."""
-    solution = solve(crossing, parameters)
-    return summed_moments(crossing, parameters, solution), solution.log_likelihood
+def e_step(layout: Layout, parameters: Parameters) -> tuple[Moments, float]:
+    """Return the posterior moments, and log p(M) with every constant."""
+    solution = solve(layout, parameters)
+    return summed_moments(layout, parameters, solution), solution.log_likelihood
 
 
-def solve(crossing: Layout, parameters: Parameters) -> Solution:
-    """Integrate the latents out, stage by stage.
+def solve(layout: Layout, parameters: Parameters) -> Solution:
+    """Integrate the latents out in three stages.
 
-    With one part and one coupled factor these are the paper's equations for Sigma and Phi:
+    Where all samples have all labels, and one factor is coupled, these are the paper's equations for Sigma and Phi:
 
         P[b,b'] = e_bb' W' D W + [b = b'] I - sum_g H_g[b,b'] J L_g^-1 J'
         Phi[b]  = W' D g_b - J sum_o h_ob L_o^-1 V' D f_o,          xhat = P^-1 Phi
@@ -96,38 +98,33 @@ def solve(crossing: Layout, parameters: Parameters) -> Solution:
         log p(M) = -1/2 tr(D S) + N/2 log|D| + 1/2 sum_o (V'D f_o)' L_o^-1 (V'D f_o) - 1/2 sum_o log|L_o|
                    + 1/2 Phi' xhat - 1/2 log|P| - N d/2 log 2 pi     (f_o and S around the mean)
     """
-    W, plan = parameters.loadings, crossing.plan
-    mean = parameters.mean - crossing.shift
-    noises = tuple(_noise(parameters, part.observed) for part in crossing.parts)
-    DV = [noises[p].D @ W[plan.eliminated] for p in crossing.eliminated_parts]
+    W, plan = parameters.loadings, layout.plan
+    mean = parameters.mean - layout.shift
+    noises = tuple(_noise(parameters, part.observed) for part in layout.parts)
+    DV = [noises[p].D @ W[plan.eliminated] for p in layout.eliminated_parts]
     grams = np.stack([W[plan.eliminated].T @ dv for dv in DV])
     rotation = None
     if len(DV) == 1:
         b, rotation = np.linalg.eigh(symmetric(grams[0]))
         DV = [DV[0] @ rotation]
-        L = Precision.diagonal(crossing.group_counts, np.maximum(b, 0.0))
+        L = Precision.diagonal(layout.group_counts, np.maximum(b, 0.0))
     else:
-        L = Precision.dense(crossing.group_counts, grams)
+        L = Precision.dense(layout.group_counts, grams)
     E = np.concatenate([*(dv.T for dv in DV), *(-(mean @ dv)[:, None] for dv in DV)], axis=1)
-    state, eliminated_fit, slot_sums = crossing.eliminated_sums.first(E, L)
-    DW = {
-        (p, k): noises[p].D @ W[k]
-        for p, part in enumerate(crossing.parts)
-        for k in crossing.coupled
-        if part.observed[k]
-    }
+    state, eliminated_fit, slot_sums = layout.eliminated_sums.first(E, L)
+    DW = {(p, k): noises[p].D @ W[k] for p, part in enumerate(layout.parts) for k in layout.coupled if part.observed[k]}
     J = {
         (at, k): W[k].T @ DV[at]
-        for at, p in enumerate(crossing.eliminated_parts)
-        for k in crossing.coupled
-        if crossing.parts[p].observed[k]
+        for at, p in enumerate(layout.eliminated_parts)
+        for k in layout.coupled
+        if layout.parts[p].observed[k]
     }
-    coupled, Jx = _solve_coupled(crossing, W, mean, DW, J, L, slot_sums)
-    moments = crossing.eliminated_sums.second(state, E, Jx, L)
+    coupled, Jx = _solve_coupled(layout, W, mean, DW, J, L, slot_sums)
+    moments = layout.eliminated_sums.second(state, E, Jx, L)
     log_likelihood = (
-        sum(_noise_term(part, noise, mean) for part, noise in zip(crossing.parts, noises, strict=True))
+        sum(_noise_term(part, noise, mean) for part, noise in zip(layout.parts, noises, strict=True))
         + 0.5 * eliminated_fit
-        - 0.5 * float(crossing.group_sizes @ L.log_determinants)
+        - 0.5 * float(layout.group_sizes @ L.log_determinants)
         + 0.5 * coupled.fit
         - 0.5 * coupled.log_determinant
     )
@@ -135,7 +132,7 @@ def solve(crossing: Layout, parameters: Parameters) -> Solution:
 
 
 def _noise(parameters: Parameters, observed: tuple[bool, ...]) -> Noise:
-    absorbed = [W for W, seen in zip(parameters.loadings, observed, strict=True) if not seen]
+    absorbed = [W for W, has_label in zip(parameters.loadings, observed, strict=True) if not has_label]
     return Noise(*inverse(parameters.noise + sum((W @ W.T for W in absorbed), start=np.zeros(()))))
 
 
@@ -148,7 +145,7 @@ def _noise_term(part: PatternArrays, noise: Noise, mean: Array) -> float:
 
 
 def _solve_coupled(
-    crossing: Layout,
+    layout: Layout,
     W: tuple[Array, ...],
     mean: Array,
     DW: dict[Pair, Array],
@@ -157,41 +154,41 @@ def _solve_coupled(
     slot_sums: Array,
 ) -> tuple[CoupledSolution, Array]:
     """Posterior of the coupled latents, and J' xhat_b for every slot (slots, R)."""
-    if not crossing.coupled:
+    if not layout.coupled:
         return CoupledSolution((), (), 0.0, 0.0), np.zeros((0, slot_sums.shape[1]))
     Phi = []
-    for k in crossing.coupled:
-        side = np.zeros((crossing.levels[k], W[k].shape[1]))
-        for p, part in enumerate(crossing.parts):
+    for k in layout.coupled:
+        side = np.zeros((layout.levels[k], W[k].shape[1]))
+        for p, part in enumerate(layout.parts):
             if part.observed[k]:
                 side += part.level_sums[k] @ DW[p, k] - np.outer(part.level_counts[k], mean @ DW[p, k])
-        for at in range(len(crossing.eliminated_parts)):
+        for at in range(len(layout.eliminated_parts)):
             if (at, k) in J:
-                side -= slot_sums[crossing.slot_range(at, k)] @ J[at, k].T
+                side -= slot_sums[layout.slot_range(at, k)] @ J[at, k].T
         Phi.append(side)
-    ranks = tuple(W[k].shape[1] for k in crossing.coupled)
-    coupled = solve_coupled(crossing.batches, ranks, _kernels(crossing, W, DW, J, L), tuple(Phi))
-    Jx = np.zeros((crossing.slots.shape[1], slot_sums.shape[1]))
+    ranks = tuple(W[k].shape[1] for k in layout.coupled)
+    coupled = solve_coupled(layout.batches, ranks, _kernels(layout, W, DW, J, L), tuple(Phi))
+    Jx = np.zeros((layout.slots.shape[1], slot_sums.shape[1]))
     for (at, k), j in J.items():
-        Jx[crossing.slot_range(at, k)] = coupled.means[crossing.coupled.index(k)] @ j
+        Jx[layout.slot_range(at, k)] = coupled.means[layout.coupled.index(k)] @ j
     return coupled, Jx
 
 
 def _kernels(
-    crossing: Layout, W: tuple[Array, ...], DW: dict[Pair, Array], J: dict[Pair, Array], L: Precision
+    layout: Layout, W: tuple[Array, ...], DW: dict[Pair, Array], J: dict[Pair, Array], L: Precision
 ) -> dict[Pair, Array]:
     """Matrices whose counted sums are the blocks of the coupled precision P."""
-    P, G = len(crossing.eliminated_parts), len(crossing.group_sizes)
+    P, G = len(layout.eliminated_parts), len(layout.group_sizes)
     kernels = {}
-    for i, k in enumerate(crossing.coupled):
-        for j, m in enumerate(crossing.coupled[i:], start=i):
-            kernel = np.zeros((crossing.kernel_columns, W[k].shape[1], W[m].shape[1]))
+    for i, k in enumerate(layout.coupled):
+        for j, m in enumerate(layout.coupled[i:], start=i):
+            kernel = np.zeros((layout.kernel_columns, W[k].shape[1], W[m].shape[1]))
             if i == j:
                 kernel[0] = np.eye(W[k].shape[1])
-            for p in range(len(crossing.parts)):
+            for p in range(len(layout.parts)):
                 if (p, k) in DW and (p, m) in DW:
                     kernel[1 + p] = W[k].T @ DW[p, m]
-            by_group = kernel[1 + len(crossing.parts) :].reshape(G, P, P, *kernel.shape[1:])
+            by_group = kernel[1 + len(layout.parts) :].reshape(G, P, P, *kernel.shape[1:])
             for p in range(P):
                 for q in range(P):
                     if (p, k) in J and (q, m) in J:
@@ -200,19 +197,19 @@ def _kernels(
     return kernels
 
 
-def summed_moments(crossing: Layout, parameters: Parameters, solution: Solution) -> Moments:
+def summed_moments(layout: Layout, parameters: Parameters, solution: Solution) -> Moments:
     """Add up the posterior moments over samples and over levels."""
-    layout = _Layout(parameters)
-    R, T = np.zeros((layout.width, layout.width)), np.zeros((layout.width, len(parameters.mean)))
-    summed = _covariance_sums(crossing, parameters, solution)
-    levels = _shared_levels(crossing, parameters, solution, summed)
-    for p, part in enumerate(crossing.parts):
-        R_p, T_p = _part_moments(crossing, layout, solution, summed, p)
-        absorbed = [k for k, seen in enumerate(part.observed) if not seen]
+    positions = _Positions(parameters)
+    R, T = np.zeros((positions.width, positions.width)), np.zeros((positions.width, len(parameters.mean)))
+    summed = _covariance_sums(layout, parameters, solution)
+    levels = _shared_levels(layout, parameters, solution, summed)
+    for p, part in enumerate(layout.parts):
+        R_p, T_p = _part_moments(layout, positions, solution, summed, p)
+        absorbed = [k for k, has_label in enumerate(part.observed) if not has_label]
         if absorbed:
-            _add_absorbed(part, parameters, solution, layout, absorbed, R_p, T_p)
+            _add_absorbed(part, parameters, solution, positions, absorbed, R_p, T_p)
             for k in absorbed:
-                at = layout.of[k]
+                at = positions.of[k]
                 old = levels[k]
                 levels[k] = LevelMoments(old.count + part.count, old.first + R_p[at, -1], old.second + R_p[at, at])
         R += R_p
@@ -220,8 +217,8 @@ def summed_moments(crossing: Layout, parameters: Parameters, solution: Solution)
     return Moments(symmetric(R), T, tuple(levels))
 
 
-class _Layout:
-    """Where each factor's latents stand in z = [z^0, z^1, ..., 1]."""
+class _Positions:
+    """Where the latents of each factor stand in z = [z^0, z^1, ..., 1]."""
 
     def __init__(self, parameters: Parameters) -> None:
         ends = np.cumsum([0, *parameters.ranks])
@@ -244,15 +241,15 @@ class _CovarianceSums:
     eliminated: Array
 
 
-def _covariance_sums(crossing: Layout, parameters: Parameters, solution: Solution) -> _CovarianceSums:
-    L, weights = solution.L, np.concatenate([np.ones((1, len(crossing.group_sizes))), crossing.group_counts.T])
-    eliminated = np.stack([L.summed(w * crossing.group_sizes) for w in weights])
-    if not crossing.coupled:
-        return _CovarianceSums([{} for _ in crossing.parts], [], {}, eliminated)
-    ranks = tuple(parameters.ranks[k] for k in crossing.coupled)
-    counted = counted_covariances(crossing.batches, ranks, solution.coupled, crossing.kernel_columns)
-    n_parts, P, G = len(crossing.parts), len(crossing.eliminated_parts), len(crossing.group_sizes)
-    kinds = [(p, i) for p in range(P) for i, k in enumerate(crossing.coupled) if (p, k) in solution.J]
+def _covariance_sums(layout: Layout, parameters: Parameters, solution: Solution) -> _CovarianceSums:
+    L, weights = solution.L, np.concatenate([np.ones((1, len(layout.group_sizes))), layout.group_counts.T])
+    eliminated = np.stack([L.summed(w * layout.group_sizes) for w in weights])
+    if not layout.coupled:
+        return _CovarianceSums([{} for _ in layout.parts], [], {}, eliminated)
+    ranks = tuple(parameters.ranks[k] for k in layout.coupled)
+    counted = counted_covariances(layout.batches, ranks, solution.coupled, layout.kernel_columns)
+    n_parts, P, G = len(layout.parts), len(layout.eliminated_parts), len(layout.group_sizes)
+    kinds = [(p, i) for p in range(P) for i, k in enumerate(layout.coupled) if (p, k) in solution.J]
     ends = np.cumsum([0, *(ranks[i] for _, i in kinds)])
     spans = [slice(int(a), int(b)) for a, b in pairwise(ends)]
     C = np.zeros((G, int(ends[-1]), int(ends[-1])))
@@ -266,7 +263,7 @@ def _covariance_sums(crossing: Layout, parameters: Parameters, solution: Solutio
                 C[:, rows, columns] = by_group[:, q, p].swapaxes(-1, -2)
     with_eliminated = {}
     if kinds:
-        J = np.concatenate([solution.J[p, crossing.coupled[i]] for p, i in kinds])
+        J = np.concatenate([solution.J[p, layout.coupled[i]] for p, i in kinds])
         JC = J.T @ C
         eliminated += np.tensordot(weights, L.sandwiched(JC @ J), 1)
         LJC = L.times(JC).sum(axis=0)
@@ -280,47 +277,47 @@ def _covariance_sums(crossing: Layout, parameters: Parameters, solution: Solutio
 
 
 def _shared_levels(
-    crossing: Layout, parameters: Parameters, solution: Solution, summed: _CovarianceSums
+    layout: Layout, parameters: Parameters, solution: Solution, summed: _CovarianceSums
 ) -> list[LevelMoments]:
-    """Moments of the levels that samples share; those of one sample each are added later."""
+    """Moments of the levels that samples share; ``summed_moments`` adds those of one sample each."""
     levels = [LevelMoments(0.0, np.zeros(r), np.zeros((r, r))) for r in parameters.ranks]
-    for i, k in enumerate(crossing.coupled):
+    for i, k in enumerate(layout.coupled):
         x = solution.coupled.means[i]
-        levels[k] = LevelMoments(float(crossing.levels[k]), x.sum(axis=0), x.T @ x + summed.by_level[i])
+        levels[k] = LevelMoments(float(layout.levels[k]), x.sum(axis=0), x.T @ x + summed.by_level[i])
     total = solution.unrotated(solution.moments.total)
     squares = solution.unrotated(solution.unrotated(solution.moments.squares[0] + summed.eliminated[0]).T)
-    levels[crossing.plan.eliminated] = LevelMoments(float(crossing.group_sizes.sum()), total, squares)
+    levels[layout.plan.eliminated] = LevelMoments(float(layout.group_sizes.sum()), total, squares)
     return levels
 
 
 def _part_moments(
-    crossing: Layout, layout: _Layout, solution: Solution, summed: _CovarianceSums, p: int
+    layout: Layout, positions: _Positions, solution: Solution, summed: _CovarianceSums, p: int
 ) -> tuple[Array, Array]:
-    """Sum <z z'> and sum <z> m' over the samples of one part, for the factors observed there."""
-    part, d = crossing.parts[p], len(solution.mean)
-    R, T = np.zeros((layout.width, layout.width)), np.zeros((layout.width, d))
+    """Sum <z z'> and sum <z> m' over the samples of part p, for the factors that they have labels of."""
+    part, d = layout.parts[p], len(solution.mean)
+    R, T = np.zeros((positions.width, positions.width)), np.zeros((positions.width, d))
     R[-1, -1], T[-1] = part.count, part.total
-    here = [(i, k) for i, k in enumerate(crossing.coupled) if part.observed[k]]
+    here = [(i, k) for i, k in enumerate(layout.coupled) if part.observed[k]]
     for i, k in here:
-        x, n, at = solution.coupled.means[i], part.level_counts[k], layout.of[k]
+        x, n, at = solution.coupled.means[i], part.level_counts[k], positions.of[k]
         T[at] = x.T @ part.level_sums[k]
         R[at, -1] = R[-1, at] = n @ x
         R[at, at] = x.T @ (n[:, None] * x) + summed.by_part[p][i, i]
         for j, m in here:
             if k < m:
                 block = x.T @ (part.links[k, m] @ solution.coupled.means[j]) + summed.by_part[p][i, j]
-                R[at, layout.of[m]], R[layout.of[m], at] = block, block.T
-    if p in crossing.eliminated_parts:
-        turn, own = crossing.eliminated_parts.index(p), layout.of[crossing.plan.eliminated]
+                R[at, positions.of[m]], R[positions.of[m], at] = block, block.T
+    if p in layout.eliminated_parts:
+        turn, own = layout.eliminated_parts.index(p), positions.of[layout.plan.eliminated]
         moments = solution.moments
         T[own] = solution.unrotated(moments.sums[:, turn * d : (turn + 1) * d])
-        R[own, -1] = R[-1, own] = solution.unrotated(moments.sums[:, len(crossing.eliminated_parts) * d + turn])
+        R[own, -1] = R[-1, own] = solution.unrotated(moments.sums[:, len(layout.eliminated_parts) * d + turn])
         squares = moments.squares[1 + turn] + summed.eliminated[1 + turn]
         R[own, own] = solution.unrotated(solution.unrotated(squares).T)
         for i, k in here:
-            mean_part = moments.slots[:, crossing.slot_range(turn, k)] @ solution.coupled.means[i]
+            mean_part = moments.slots[:, layout.slot_range(turn, k)] @ solution.coupled.means[i]
             block = solution.unrotated(mean_part - summed.with_eliminated[turn, i])
-            R[own, layout.of[k]], R[layout.of[k], own] = block, block.T
+            R[own, positions.of[k]], R[positions.of[k], own] = block, block.T
     return R, T
 
 
@@ -328,16 +325,16 @@ def _add_absorbed(
     part: PatternArrays,
     parameters: Parameters,
     solution: Solution,
-    layout: _Layout,
+    positions: _Positions,
     absorbed: list[int],
     R: Array,
     T: Array,
 ) -> None:
-    """Fill in the latents that belong to one sample each: z_i = K^-1 W' D (m_i - M w_i), w_i the others."""
-    own = np.concatenate([np.arange(layout.width)[layout.of[k]] for k in absorbed])
-    rest = np.setdiff1d(np.arange(layout.width), own)
-    everything = np.concatenate([*parameters.loadings, solution.mean[:, None]], axis=1)
-    W, M = everything[:, own], everything[:, rest]
+    """Add the moments of latents that belong to one sample each: z_i = K^-1 W' D (m_i - M w_i), w_i the others."""
+    own = np.concatenate([np.arange(positions.width)[positions.of[k]] for k in absorbed])
+    rest = np.setdiff1d(np.arange(positions.width), own)
+    loadings = np.concatenate([*parameters.loadings, solution.mean[:, None]], axis=1)
+    W, M = loadings[:, own], loadings[:, rest]
     D = inverse(parameters.noise)[0]
     K, _ = inverse(W.T @ D @ W + np.eye(len(own)))
     C = K @ (W.T @ D)

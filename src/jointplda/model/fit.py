@@ -1,4 +1,4 @@
-"""From statistics and settings to a fitted model: checks, start, EM, and what to warn of."""
+"""From statistics and settings to parameters: checks, starting points, and the best of several runs of EM."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,13 +13,7 @@ from jointplda.model.layout import Layout, lay_out
 from jointplda.model.mstep import NoiseModel
 from jointplda.model.parameters import Parameters
 from jointplda.model.plan import Plan
-from jointplda.model.start import (
-    Covariances,
-    make_prior,
-    moment_covariances,
-    start_at_random,
-    start_from_moments,
-)
+from jointplda.model.start import Covariances, make_prior, moment_covariances, start_at_random, start_from_moments
 from jointplda.model.statistics import Statistics
 from jointplda.progress import ProgressCallback
 
@@ -29,7 +23,7 @@ FAR = 30.0  # standard deviations
 
 @dataclass(frozen=True)
 class FitSettings:
-    """How to fit; see the estimators for what each setting means."""
+    """Settings of a fit; ``JointPLDA`` says what each of them means."""
 
     diagonal: bool
     max_iter: int
@@ -44,7 +38,7 @@ class FitSettings:
 
 @dataclass(frozen=True)
 class FitResult:
-    """A fit, the plan it followed, in how many directions the noise ended at its floor, and if it was cut short."""
+    """The best run of EM, its plan, the number of directions in which the noise is at its floor, and if Ctrl-C came."""
 
     fit: EMResult
     plan: Plan
@@ -56,19 +50,18 @@ def check_speakers(statistics: Statistics) -> None:
     """Raise unless there are two or more speakers, one of them with two or more samples."""
     if statistics.n_speakers < 2:
         raise InputError(
-            f"Expected samples of at least two speakers, got one class of {statistics.n_samples:g} sample(s) "
-            f"(n_samples = {statistics.n_samples:g}, y is the same label everywhere). "
-            "Is y the speaker, one label per sample?"
+            f"Expected samples of at least two speakers, got one class (n_samples = {statistics.n_samples:g}, all with "
+            "the same y). Is y the speaker of each sample?"
         )
     if statistics.n_samples <= statistics.n_speakers:
         raise InputError(
-            f"Expected speakers with several samples, got {statistics.n_speakers} speakers with one sample each: "
-            "what is the speaker and what is noise cannot be told apart. Is y the speaker, or an id of the sample?"
+            f"Expected speakers with several samples, got {statistics.n_speakers} speakers with one sample each, which "
+            "cannot separate speaker from noise. Is y the speaker, or an id of the sample?"
         )
 
 
 def supported_rank(statistics: Statistics, k: int) -> int:
-    """The highest rank of a loading that the levels of factor k can support beside a mean."""
+    """The highest rank that the levels of factor k support: one less than their number, at most the dimension."""
     alone = sum(part.count for part in statistics.parts.values() if k not in part.levels)
     return int(min(statistics.n_features, max(0, len(statistics.labels[k]) + alone - 1)))
 
@@ -80,27 +73,27 @@ class Problem:
     statistics: Statistics
     ranks: tuple[int, ...]
     covariances: Covariances
-    crossing: Layout
+    layout: Layout
 
     @classmethod
     def of(cls, statistics: Statistics, ranks: tuple[int, ...]) -> "Problem":
-        """Moments and crossing of statistics; ``ranks`` (all at least 1) match its factors."""
+        """Prepare statistics for loadings of the given ranks, one per factor and all at least 1."""
         return cls(statistics, ranks, moment_covariances(statistics), lay_out(statistics, ranks))
 
 
 def fit(problem: Problem, settings: FitSettings, rng: np.random.Generator, warm: Parameters | None = None) -> FitResult:
     """Fit a model of the family.
 
-    Of several starts the one that ends highest is kept. The first is ``warm`` where given, else as
-    ``settings.init`` says; the others are random.
+    Of several runs of EM the one that ends with the highest likelihood is kept. The first starts from ``warm`` if
+    there is one, else as ``settings.init`` says; the others start at random.
     """
-    statistics, ranks, crossing, covariances = problem.statistics, problem.ranks, problem.crossing, problem.covariances
+    statistics, ranks, layout, covariances = problem.statistics, problem.ranks, problem.layout, problem.covariances
     noise = NoiseModel(settings.diagonal, settings.noise_floor * statistics.scales)
     prior = make_prior(statistics, covariances, settings.noise_prior, settings.speaker_prior)
-    logger.info("%s", crossing.plan)
+    logger.info("%s", layout.plan)
     best: EMResult | None = None
     interrupted = False
-    with _threads(crossing.plan.work), _clear_failures():
+    with _threads(layout.plan.work), _clear_failures():
         for attempt in range(settings.n_init):
             if attempt == 0 and warm is not None:
                 start = _resumed(warm, statistics, noise)
@@ -108,8 +101,8 @@ def fit(problem: Problem, settings: FitSettings, rng: np.random.Generator, warm:
                 start = start_from_moments(statistics, covariances, ranks, noise, prior)
             else:
                 start = start_at_random(statistics, ranks, noise, rng)
-            one = run_em(
-                crossing,
+            run = run_em(
+                layout,
                 start,
                 prior=prior,
                 noise=noise,
@@ -117,16 +110,16 @@ def fit(problem: Problem, settings: FitSettings, rng: np.random.Generator, warm:
                 tol=settings.tol,
                 callback=settings.callback,
             )
-            best = one if best is None or one.last > best.last else best
-            interrupted = one.interrupted
+            best = run if best is None or run.last > best.last else best
+            interrupted = run.interrupted
             if interrupted:
                 break
     assert best is not None
-    return FitResult(best, crossing.plan, noise.at_floor(best.parameters.noise), interrupted)
+    return FitResult(best, layout.plan, noise.at_floor(best.parameters.noise), interrupted)
 
 
 def _resumed(warm: Parameters, statistics: Statistics, noise: NoiseModel) -> Parameters:
-    """Parameters to go on from, made to fit other data and settings: EM climbs only from what is allowed."""
+    """Parameters of an earlier fit as a start: the noise is kept above its floor, and a far-away mean is replaced."""
     far = np.abs(warm.mean - statistics.mean) > FAR * np.sqrt(statistics.scales)
     mean = statistics.mean if far.any() else warm.mean
     return Parameters(mean, warm.loadings, noise.nearest(warm.noise))
@@ -145,7 +138,7 @@ def _clear_failures() -> Iterator[None]:
 
 @contextmanager
 def _threads(work: float) -> Iterator[None]:
-    """Many small products run faster on one thread than on several."""
+    """Limit BLAS to one thread where an iteration is short: many small products run faster so."""
     if work > ONE_THREAD_WORK:
         yield
     else:

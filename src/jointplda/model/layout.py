@@ -1,4 +1,4 @@
-"""Statistics arranged for EM: the eliminated factor, its groups, and the components of the coupled levels."""
+"""Statistics arranged for EM: groups of eliminated levels with equal counts, and components of coupled levels."""
 
 from dataclasses import dataclass
 
@@ -15,13 +15,13 @@ from jointplda.model.sums import PatternSums
 
 @dataclass(frozen=True)
 class PatternArrays:
-    """One part of the samples: those that carry labels of the same factors.
+    """Sums over the samples with one missing-label pattern, as arrays over all levels.
 
     Attributes
     ----------
     observed : tuple of bool
-        For each factor, whether these samples have a label. The latents of the other factors belong
-        to one sample each, and are absorbed into the noise.
+        For each factor, whether these samples have a label of it. The latents of the other factors belong to one
+        sample each, and are absorbed into the noise.
     level_sums, level_counts : dict of (levels, d), (levels,)
         g_b and n_b of every observed coupled factor.
     links : dict of sparse (levels_k, levels_l)
@@ -39,24 +39,28 @@ class PatternArrays:
 
 @dataclass(frozen=True)
 class Layout:
-    """All that an EM iteration reads.
+    """All that an iteration of EM reads.
 
     Attributes
     ----------
+    levels : tuple of int
+        Number of levels of each factor.
+    parts : tuple of PatternArrays
+        One for each missing-label pattern p.
     coupled : tuple of int
         Factors with shared levels other than the eliminated one.
     eliminated_parts : tuple of int
-        Parts in which the eliminated factor is observed.
-    group_counts : (G, len(eliminated_parts))
-        n_gp: samples that each eliminated level of a group has in each part.
+        Positions in ``parts`` of those whose samples have a label of the eliminated factor; P in number.
+    group_counts : (G, P)
+        n_gp, the number of samples that each eliminated level of group g has in part p.
     group_sizes : (G,)
-        K_g.
+        K_g, the number of eliminated levels in each group.
     eliminated_group : (K,)
         Group of every eliminated level, in the order of its labels.
     eliminated_order : (K,)
-        Eliminated levels as ``eliminated_sums`` has them.
-    slots : sparse (K, parts * coupled levels)
-        h_ob by part, rows in ``eliminated_order``.
+        The order in which ``eliminated_sums`` and ``slots`` hold the eliminated levels.
+    slots : sparse (K, P * coupled levels)
+        h_ob, the number of samples that eliminated level o and coupled level b share in each part.
     """
 
     plan: Plan
@@ -86,11 +90,11 @@ class Layout:
 
     @property
     def kernel_columns(self) -> int:
-        """Kernels of the coupled precision: identity, samples per part, and groups by pair of parts."""
+        """Number of matrices that the coupled precision is a sum of: identity, one per part, and G P^2 of groups."""
         return 1 + len(self.parts) + len(self.group_sizes) * len(self.eliminated_parts) ** 2
 
     def slot_range(self, eliminated_part: int, k: int) -> slice:
-        """ConditionColumns of ``slots`` of coupled factor k in the given eliminated part."""
+        """Columns of ``slots`` that hold coupled factor k in one of the ``eliminated_parts``."""
         sizes = [self.levels[j] for j in self.coupled]
         start = eliminated_part * sum(sizes) + sum(sizes[: self.coupled.index(k)])
         return slice(start, start + self.levels[k])
@@ -99,14 +103,14 @@ class Layout:
 def lay_out(
     statistics: Statistics, ranks: tuple[int, ...], eliminated: int | None = None, keep_rows: bool = False
 ) -> Layout:
-    """Arrange statistics for EM with loadings of the given ranks (all at least 1).
+    """Arrange statistics for EM with loadings of these ranks (all at least 1).
 
     Parameters
     ----------
     eliminated : int, optional
         The factor to eliminate analytically; default: the one that makes an iteration cheapest.
     keep_rows : bool
-        Keep the eliminated levels one by one, for their own posteriors.
+        Whether to keep every eliminated level by itself, for its posterior.
     """
     plan = make_plan(statistics, ranks, eliminated)
     levels = tuple(len(labels) for labels in statistics.labels)
@@ -119,7 +123,7 @@ def lay_out(
     order = np.argsort(group, kind="stable")
     slots = slots[order]
     table = np.concatenate([sums, counts], axis=1)[order]
-    parts = tuple(_part_sums(part, plan.eliminated, coupled, levels) for part in raw)
+    parts = tuple(_pattern_arrays(part, coupled, levels) for part in raw)
     batches: tuple[Batch, ...] = ()
     if coupled:
         first, second, pair_counts = _pairs(parts, eliminated_parts, coupled, levels, slots, group[order], len(sizes))
@@ -142,7 +146,7 @@ def lay_out(
 
 
 def link_table(part: PatternSums, k: int, j: int, levels: tuple[int, ...]) -> csr_array:
-    """Samples of ``part`` by level of k and level of j, sparse (levels_k, levels_j)."""
+    """Number of samples by level of k and level of j, sparse (levels_k, levels_j)."""
     links = part.links[min(k, j), max(k, j)]
     ends = (links.rows, links.columns) if k < j else (links.columns, links.rows)
     return coo_array((links.counts, ends), shape=(levels[k], levels[j])).tocsr()
@@ -159,24 +163,24 @@ def _eliminated_tables(
     K, d = levels[eliminated], len(raw[0].total)
     counts, sums, slots = np.zeros((K, len(eliminated_parts))), np.zeros((K, len(eliminated_parts) * d)), []
     for at, p in enumerate(eliminated_parts):
-        mine = raw[p].levels[eliminated]
-        counts[mine.index, at] = mine.counts
-        sums[mine.index, at * d : (at + 1) * d] = mine.sums
+        own = raw[p].levels[eliminated]
+        counts[own.index, at] = own.counts
+        sums[own.index, at * d : (at + 1) * d] = own.sums
         for k in coupled:
-            seen = k in raw[p].levels
-            slots.append(link_table(raw[p], eliminated, k, levels) if seen else csr_array((K, levels[k])))
+            linked = k in raw[p].levels
+            slots.append(link_table(raw[p], eliminated, k, levels) if linked else csr_array((K, levels[k])))
     return counts, sums, hstack(slots, format="csr") if slots else csr_array((K, 0))
 
 
-def _part_sums(part: PatternSums, eliminated: int, coupled: tuple[int, ...], levels: tuple[int, ...]) -> PatternArrays:
+def _pattern_arrays(part: PatternSums, coupled: tuple[int, ...], levels: tuple[int, ...]) -> PatternArrays:
     level_sums, level_counts = {}, {}
     here = [k for k in coupled if k in part.levels]
     for k in here:
-        mine = part.levels[k]
+        own = part.levels[k]
         level_sums[k] = np.zeros((levels[k], len(part.total)))
-        level_sums[k][mine.index] = mine.sums
+        level_sums[k][own.index] = own.sums
         level_counts[k] = np.zeros(levels[k])
-        level_counts[k][mine.index] = mine.counts
+        level_counts[k][own.index] = own.counts
     return PatternArrays(
         observed=tuple(k in part.levels for k in range(len(levels))),
         count=part.count,
@@ -197,7 +201,7 @@ def _pairs(
     group: IntArray,
     n_groups: int,
 ) -> tuple[IntArray, IntArray, csr_array]:
-    """Linked pairs of coupled levels, and how often each kernel enters their block of P."""
+    """Pairs of coupled levels that are linked, and how often each kernel enters their block of P."""
     start = dict(zip(coupled, np.concatenate([[0], np.cumsum([levels[k] for k in coupled])[:-1]]), strict=True))
     B = sum(levels[k] for k in coupled)
     own = np.arange(B)
@@ -211,8 +215,8 @@ def _pairs(
 
     for p, part in enumerate(parts):
         for k, n in part.level_counts.items():
-            seen = np.flatnonzero(n)
-            add(start[k] + seen, start[k] + seen, 1 + p, n[seen])
+            used = np.flatnonzero(n)
+            add(start[k] + used, start[k] + used, 1 + p, n[used])
         for (k, j), table in part.links.items():
             both = table.tocoo()
             add(start[k] + both.row, start[j] + both.col, 1 + p, both.data)
@@ -234,7 +238,7 @@ def _pairs(
 
 
 def _squared(h: csr_array) -> coo_array:
-    """H = h' h, by a dense product where h is mostly filled."""
+    """H = h' h, as a dense product where h is not very sparse."""
     n, width = h.shape
     if width <= 4096 and h.nnz > 0.05 * n * width:
         total = np.zeros((width, width))

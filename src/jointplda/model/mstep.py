@@ -13,7 +13,7 @@ from jointplda.model.parameters import Parameters
 
 @dataclass(frozen=True)
 class Prior:
-    """Inverse-Wishart priors: targets towards which covariances are shrunk.
+    """Inverse-Wishart priors, which shrink covariances towards targets Psi.
 
     The penalty is -nu/2 (log|C| + tr(C^-1 Psi)) for the noise covariance C = D^-1, and the same for the
     speaker covariance B = V V'. A strength nu of 0 is maximum likelihood.
@@ -23,7 +23,7 @@ class Prior:
     noise_strength, speaker_strength : float
         nu_W in samples, nu_B in speakers.
     noise_scale, speaker_scale : float or (d, d)
-        Psi, or psi of Psi = psi I.
+        Psi, or a number psi for Psi = psi I.
     """
 
     noise_strength: float = 0.0
@@ -48,18 +48,18 @@ def _penalty(strength: float, scale: float | Array, C: Array) -> float:
 
 
 def target(scale: float | Array, d: int) -> Array:
-    """Psi, (d, d): given as such, or as a multiple of the identity."""
+    """Psi (d, d) from a matrix, or from a number that multiplies the identity."""
     return np.asarray(scale) * np.eye(d) if np.ndim(scale) == 0 else np.asarray(scale)
 
 
 @dataclass(frozen=True)
 class NoiseModel:
-    """What the noise covariance may be.
+    """Constraints on the noise covariance C.
 
     Attributes
     ----------
     diagonal : bool
-        Whether D is diagonal.
+        Whether C is diagonal.
     floor : (d,)
         C - diag(floor) stays positive semi-definite, so that the likelihood is bounded on any data.
     """
@@ -68,10 +68,10 @@ class NoiseModel:
     floor: Array
 
     def nearest(self, C: Array) -> Array:
-        """The allowed covariance of highest likelihood given the scatter C, (d, d).
+        """The allowed covariance of highest likelihood for an unconstrained maximum C, (d, d).
 
-        Full C: eigenvalues below 1, after scaling by the floor, are raised to 1, which is the exact
-        constrained maximum. The likelihood therefore still never falls.
+        A full C is scaled by the floor, and its eigenvalues below 1 are raised to 1. This is the exact constrained
+        maximum, so the likelihood still never falls.
         """
         if self.diagonal:
             return np.diag(np.maximum(np.diagonal(C), self.floor))
@@ -86,7 +86,7 @@ class NoiseModel:
             return symmetric(raised * np.outer(root, root))
 
     def at_floor(self, C: Array) -> int:
-        """In how many directions the covariance stands at its floor."""
+        """Number of directions in which the covariance is at its floor."""
         root = np.sqrt(self.floor)
         values = np.linalg.eigvalsh(C / np.outer(root, root))
         return int(np.sum(values < 1.001))
@@ -96,6 +96,8 @@ def m_step(
     moments: Moments, parameters: Parameters, scatter: Array, shift: Array, prior: Prior, noise: NoiseModel
 ) -> Parameters:
     """Maximise the expected (penalised) log-likelihood, then apply minimum divergence.
+
+        [W_0 W_1 ... mean]' = R^-1 T,       C = (S - W T + nu_W Psi_W) / (N + nu_W)
 
     Parameters
     ----------
@@ -109,19 +111,14 @@ def m_step(
     n = moments.R[-1, -1]
     W = solve(moments.R, moments.T).T
     C = _noise_covariance(scatter - W @ moments.T, n, prior, noise)
-    ends = np.cumsum([0, *parameters.ranks])
-    mean, loadings = W[:, -1] + shift, []
-    for (a, b), level in zip(pairwise(ends), moments.levels, strict=True):
-        loading, step = _minimum_divergence(W[:, a:b], level)
-        loadings.append(loading)
-        mean = mean + step
-    return Parameters(mean, tuple(loadings), C)
+    mean, loadings = _minimum_divergence(W, moments.levels, shift)
+    return Parameters(mean, loadings, C)
 
 
 def _m_step_speaker_prior(
     moments: Moments, parameters: Parameters, scatter: Array, shift: Array, prior: Prior, noise: NoiseModel
 ) -> Parameters:
-    """With a prior on B = V V' the speaker's own term V y is the latent, and the rest is regressed on it."""
+    """M step with a prior on B = V V': the latent is the speaker's term V y, and the rest is regressed on it."""
     V, r = parameters.loadings[0], parameters.ranks[0]
     R, T, n = moments.R, moments.T, moments.R[-1, -1]
     rest = solve(R[r:, r:], T[r:] - R[r:, :r] @ V.T).T
@@ -130,13 +127,9 @@ def _m_step_speaker_prior(
     C = _noise_covariance(scatter - WT - WT.T + W @ R @ W.T, n, prior, noise)
     speakers, nu = moments.levels[0].count, prior.speaker_strength
     B = V @ moments.levels[0].second @ V.T + nu * target(prior.speaker_scale, len(V))
-    loadings, mean = [cholesky(symmetric(B) / (speakers + nu))], rest[:, -1] + shift
-    ends = np.cumsum([0, *parameters.ranks[1:]])
-    for (a, b), level in zip(pairwise(ends), moments.levels[1:], strict=True):
-        loading, step = _minimum_divergence(rest[:, a:b], level)
-        loadings.append(loading)
-        mean = mean + step
-    return Parameters(mean, tuple(loadings), C)
+    V = cholesky(symmetric(B) / (speakers + nu))
+    mean, loadings = _minimum_divergence(rest, moments.levels[1:], shift)
+    return Parameters(mean, (V, *loadings), C)
 
 
 def _noise_covariance(residual: Array, n: float, prior: Prior, noise: NoiseModel) -> Array:
@@ -146,11 +139,17 @@ def _noise_covariance(residual: Array, n: float, prior: Prior, noise: NoiseModel
     return noise.nearest(shrunk)
 
 
-def _minimum_divergence(W: Array, level: LevelMoments) -> tuple[Array, Array]:
-    """Give the latents back their prior N(0, I): W times the root of their covariance, and W times their mean.
+def _minimum_divergence(W: Array, levels: tuple[LevelMoments, ...], shift: Array) -> tuple[Array, tuple[Array, ...]]:
+    """The mean and the loadings from W = [W_1, W_2, ..., mean - shift], after latents are given back their N(0, I).
 
-    Every sample carries one level of every factor, so the latents' average can move into the mean.
+    Each loading is multiplied by the root of the covariance of its latents. Every sample carries one level of every
+    factor, so the average of the latents can move into the mean.
     """
-    average = level.first / level.count
-    covariance = symmetric(level.second / level.count - np.outer(average, average))
-    return W @ cholesky(covariance), W @ average
+    mean, loadings = W[:, -1] + shift, []
+    ends = np.cumsum([0, *(len(level.first) for level in levels)])
+    for (a, b), level in zip(pairwise(ends), levels, strict=True):
+        average = level.first / level.count
+        covariance = symmetric(level.second / level.count - np.outer(average, average))
+        loadings.append(W[:, a:b] @ cholesky(covariance))
+        mean = mean + W[:, a:b] @ average
+    return mean, tuple(loadings)

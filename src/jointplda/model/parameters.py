@@ -1,4 +1,4 @@
-"""The parameters of a model of the family, as one frozen record."""
+"""The parameters of SPLDA, PLDA and Joint PLDA, as one frozen record."""
 
 from dataclasses import dataclass
 
@@ -10,13 +10,13 @@ from jointplda.linalg import inverse
 
 @dataclass(frozen=True)
 class Parameters:
-    """m = mean + sum_k W_k z^k + e,  z ~ N(0, I),  e ~ N(0, C),  C = D^-1.
+    """Parameters of m = mean + sum_k W_k z^k + e,  z ~ N(0, I),  e ~ N(0, C),  C = D^-1.
 
     Attributes
     ----------
     mean : (d,)
     loadings : tuple of (d, r_k)
-        W_k: V of the speaker first, then U of each nuisance condition.
+        W_k of each factor: V of the speaker first, then U of each nuisance condition.
     noise : (d, d)
         C = D^-1.
     """
@@ -27,7 +27,7 @@ class Parameters:
 
     @property
     def ranks(self) -> tuple[int, ...]:
-        """r_k of every factor."""
+        """Rank r_k of each loading: its number of columns."""
         return tuple(W.shape[1] for W in self.loadings)
 
     @property
@@ -41,14 +41,14 @@ class Parameters:
         return self.noise + sum((W @ W.T for W in self.loadings), start=np.zeros_like(self.noise))
 
     def equals(self, other: "Parameters") -> bool:
-        """Whether two models have the same parameters, to the last bit."""
+        """Whether two models have the same parameters to the last bit."""
         if self is other:
             return True
         arrays = [(p.mean, *p.loadings, p.noise) for p in (self, other)]
         return self.ranks == other.ranks and all(np.array_equal(a, b) for a, b in zip(*arrays, strict=True))
 
     def active(self) -> tuple["Parameters", list[int]]:
-        """The same model without loadings of rank 0, and which nuisance conditions are left."""
+        """Return the same model without loadings of rank 0, and the positions of the conditions that are left."""
         kept = [k for k, rank in enumerate(self.ranks[1:]) if rank]
         loadings = (self.loadings[0], *(self.loadings[1 + k] for k in kept))
         return Parameters(self.mean, loadings, self.noise), kept

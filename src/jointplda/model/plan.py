@@ -1,4 +1,4 @@
-"""Which factor to eliminate, and what an iteration will cost: known before any time is spent."""
+"""Which factor EM eliminates, and what an iteration will cost, worked out before any time is spent."""
 
 import logging
 import os
@@ -20,24 +20,24 @@ SLOW_SECONDS, FLOPS = 60.0, 2e10
 
 @dataclass(frozen=True)
 class Plan:
-    """How EM will go about a set of statistics.
+    """How EM will treat a set of statistics.
 
     Attributes
     ----------
     eliminated : int
-        Factor eliminated analytically (0 is the speaker).
+        The factor that is eliminated analytically (0 is the speaker).
     names : tuple of str
         Names of all factors.
     levels, ranks : tuple of int
-        Of all factors. A factor without levels is one whose every sample is a level of its own.
+        Number of levels and rank of each factor. A factor with 0 levels has a level of its own for every sample.
     components : int
-        Connected components of the coupled levels.
+        Number of connected components of the coupled levels.
     largest : int
-        Unknowns in the largest of them.
+        Unknowns in the largest component.
     work : float
-        Floating-point operations of one iteration, roughly.
+        Approximate number of floating-point operations of one iteration.
     memory : float
-        Bytes that the coupled systems take, roughly.
+        Approximate number of bytes that the coupled systems take.
     """
 
     eliminated: int
@@ -64,16 +64,16 @@ class Plan:
 
 
 def make_plan(statistics: Statistics, ranks: tuple[int, ...], eliminated: int | None = None) -> Plan:
-    """Choose the eliminated factor by cost, or describe the given choice."""
+    """Plan for the eliminated factor that makes an iteration cheapest, or for the one asked for."""
     levels = tuple(len(labels) for labels in statistics.labels)
     candidates = [k for k in range(len(levels)) if levels[k]] if eliminated is None else [eliminated]
     plan = min((_plan(statistics, ranks, levels, k) for k in candidates), key=lambda p: (p.work, p.eliminated))
     limit = MEMORY_SHARE * _physical_memory()
     if plan.memory > limit:
         raise TooLargeError(
-            f"The labels link {plan.largest} unknowns in one system, which would need about "
-            f"{plan.memory / 1e9:.3g} GB (this machine allows {limit / 1e9:.3g} GB). Lower the ranks, or merge rare "
-            f"channels, or leave their labels empty. ({plan})"
+            f"The labels link {plan.largest} unknowns in one system, which would need about {plan.memory / 1e9:.3g} GB "
+            f"(this machine allows {limit / 1e9:.3g} GB). Lower the ranks, or merge rare channels, or leave their "
+            f"labels empty. ({plan})"
         )
     if plan.work > SLOW_SECONDS * FLOPS:
         logger.warning("an iteration will take about %.0f seconds: %s", plan.work / FLOPS, plan)
@@ -99,7 +99,7 @@ def _plan(statistics: Statistics, ranks: tuple[int, ...], levels: tuple[int, ...
     sizes = _component_sizes(statistics, levels, eliminated, coupled, ranks)
     numbers = sizes.astype(np.float64)
     if len(coupled) == 1:
-        # Components of one level are equal where their counts are: at most so many distinct systems.
+        # Components of one level with equal counts have equal systems, which are solved once.
         distinct = len(np.unique([len(numbers), *statistics.level_counts(coupled[0]).tolist()]))
         single = numbers == ranks[coupled[0]]
         share = min(1.0, distinct / max(1, int(single.sum())))

@@ -1,4 +1,4 @@
-"""Posterior means and covariances of every latent, level by level."""
+"""Posterior means and covariances of the latents of every level."""
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
@@ -20,17 +20,17 @@ from jointplda.model.statistics import Statistics, encode_all
 
 @dataclass(frozen=True)
 class LatentPosterior:
-    """Posterior of the latents of one factor.
+    """Posterior of the latents of one factor: the speaker, or a condition.
 
     Attributes
     ----------
     labels : tuple
-        Label of each level; None for a sample without a label, whose level is its own.
+        Label of each level; None for the level of a sample that has no label.
     index : (n,) int64
         Level of each sample.
     means : (levels, r)
     covariances : (levels, r, r)
-        Computed when first asked for.
+        They are computed when first used.
     """
 
     labels: tuple[Hashable, ...]
@@ -46,7 +46,7 @@ class LatentPosterior:
 
 @dataclass(frozen=True)
 class Posterior:
-    """Posterior of the speakers' y and, for each condition, the channels' x."""
+    """Posterior of y of the speakers and, for each condition, of x of the channels."""
 
     speakers: LatentPosterior
     channels: tuple[LatentPosterior, ...]
@@ -63,10 +63,10 @@ def posterior(X: Any, y: Any, channels: Any, parameters: Parameters) -> Posterio
     active, kept = parameters.active()
     factors = [0, *(1 + k for k in kept)]
     statistics = Statistics.from_samples(matrix, y, channels).with_conditions(kept)
-    crossing = lay_out(statistics, active.ranks, keep_rows=True)
-    solution = solve(crossing, active)
-    look = _Lookup(crossing, active, solution)
-    found = []
+    layout = lay_out(statistics, active.ranks, keep_rows=True)
+    solution = solve(layout, active)
+    look = _Lookup(layout, active, solution)
+    posteriors = []
     for k, levels in enumerate(labels):
         alone = np.flatnonzero(codes[:, k] == MISSING)
         index = codes[:, k].copy()
@@ -77,32 +77,32 @@ def posterior(X: Any, y: Any, channels: Any, parameters: Parameters) -> Posterio
             at, chosen = factors.index(k), codes[:, factors]
             means = np.concatenate([look.means(at), _own_means(look, matrix, chosen, alone, at)])
             covariances = partial(_covariances, look, chosen, alone, at, len(levels))
-        found.append(LatentPosterior((*levels, *[None] * len(alone)), index, means, covariances))
-    return Posterior(found[0], tuple(found[1:]), solution.log_likelihood)
+        posteriors.append(LatentPosterior((*levels, *[None] * len(alone)), index, means, covariances))
+    return Posterior(posteriors[0], tuple(posteriors[1:]), solution.log_likelihood)
 
 
-def eliminated_means(crossing: Layout, solution: Solution) -> Array:
-    """Yhat of every eliminated level, in the order of its labels: (K, R). Needs levels kept one by one."""
-    rows = crossing.eliminated_sums
+def eliminated_means(layout: Layout, solution: Solution) -> Array:
+    """Yhat of every eliminated level, (K, R), in the order of its labels; the layout must keep its rows."""
+    rows = layout.eliminated_sums
     assert isinstance(rows, EliminatedRows)
     state, _, _ = rows.first(solution.E, solution.L)
     yhat = rows.means(state, solution.Jx, solution.L)
     result = np.empty_like(yhat)
-    result[crossing.eliminated_order] = solution.unrotated(yhat.T).T
+    result[layout.eliminated_order] = solution.unrotated(yhat.T).T
     return result
 
 
 class _Lookup:
-    """Means and joint covariances of any few shared latents, from the solution by stages."""
+    """Means and joint covariances of a few shared latents at a time."""
 
-    def __init__(self, crossing: Layout, parameters: Parameters, solution: Solution) -> None:
-        self.crossing, self.parameters, self.solution = crossing, parameters, solution
-        self.eliminated_means = eliminated_means(crossing, solution)
-        self.slots = crossing.slots[np.argsort(crossing.eliminated_order)]
+    def __init__(self, layout: Layout, parameters: Parameters, solution: Solution) -> None:
+        self.layout, self.parameters, self.solution = layout, parameters, solution
+        self.eliminated_means = eliminated_means(layout, solution)
+        self.slots = layout.slots[np.argsort(layout.eliminated_order)]
         self.D = inverse(parameters.noise)[0]
-        ranks = [parameters.ranks[k] for k in crossing.coupled]
-        self.place = [np.zeros((crossing.levels[k], 3), dtype=np.int64) for k in crossing.coupled]
-        for b, batch in enumerate(crossing.batches):
+        ranks = [parameters.ranks[k] for k in layout.coupled]
+        self.place = [np.zeros((layout.levels[k], 3), dtype=np.int64) for k in layout.coupled]
+        for b, batch in enumerate(layout.batches):
             which = np.repeat(np.arange(len(batch.multiplicity)), batch.multiplicity)
             start = 0
             for i, members in enumerate(batch.members):
@@ -114,15 +114,15 @@ class _Lookup:
 
     def means(self, k: int) -> Array:
         """Posterior means of all shared levels of factor k."""
-        if k == self.crossing.plan.eliminated:
+        if k == self.layout.plan.eliminated:
             return self.eliminated_means
-        if k in self.crossing.coupled:
-            return self.solution.coupled.means[self.crossing.coupled.index(k)]
+        if k in self.layout.coupled:
+            return self.solution.coupled.means[self.layout.coupled.index(k)]
         return np.zeros((0, self.parameters.ranks[k]))
 
     def covariance(self, levels: list[tuple[int, int]]) -> Array:
-        """Joint covariance of the latents of (factor, level) pairs that are linked by a sample."""
-        eliminated = self.crossing.plan.eliminated
+        """Joint covariance of the latents of (factor, level) pairs that one sample carries."""
+        eliminated = self.layout.plan.eliminated
         coupled = [(k, b) for k, b in levels if k != eliminated]
         at = [o for k, o in levels if k == eliminated]
         if not at:
@@ -143,16 +143,16 @@ class _Lookup:
         return result
 
     def _weights(self, o: int) -> tuple[Array, Array, list[tuple[int, int]]]:
-        """L_o^-1, and the weights h J' of the coupled latents that eliminated level o meets."""
-        crossing, solution = self.crossing, self.solution
-        g, rank = crossing.eliminated_group[o], self.parameters.ranks[crossing.plan.eliminated]
+        """L_o^-1, the weights h J' of the coupled latents linked to eliminated level o, and these latents."""
+        layout, solution = self.layout, self.solution
+        g, rank = layout.eliminated_group[o], self.parameters.ranks[layout.plan.eliminated]
         Linv = np.diag(solution.L.inverse[g]) if solution.L.is_diagonal else solution.L.inverse[g]
         row = self.slots[[o]].tocoo()
         sums: dict[tuple[int, int], Array] = {}
         for slot, h in zip(row.col, row.data, strict=True):
-            for at in range(len(crossing.eliminated_parts)):
-                for k in crossing.coupled:
-                    span = crossing.slot_range(at, k)
+            for at in range(len(layout.eliminated_parts)):
+                for k in layout.coupled:
+                    span = layout.slot_range(at, k)
                     if span.start <= slot < span.stop:
                         key = (k, int(slot) - span.start)
                         sums[key] = sums.get(key, 0.0) + h * solution.J[at, k].T
@@ -163,20 +163,20 @@ class _Lookup:
         rows, columns = self._rows(left), self._rows(right)
         if not left or not right:
             return np.zeros((len(rows), len(columns)))
-        i, b = self.crossing.coupled.index(left[0][0]), left[0][1]
+        i, b = self.layout.coupled.index(left[0][0]), left[0][1]
         batch, cls, _ = self.place[i][b]
         result: Array = self.solution.coupled.covariances[batch][cls][np.ix_(rows, columns)]
         return result
 
     def _rows(self, levels: list[tuple[int, int]]) -> IntArray:
-        parts = [np.zeros(0, dtype=np.int64)]
+        rows = [np.zeros(0, dtype=np.int64)]
         for k, b in levels:
-            start = self.place[self.crossing.coupled.index(k)][b, 2]
-            parts.append(start + np.arange(self.parameters.ranks[k]))
-        return np.concatenate(parts)
+            start = self.place[self.layout.coupled.index(k)][b, 2]
+            rows.append(start + np.arange(self.parameters.ranks[k]))
+        return np.concatenate(rows)
 
     def absorbing(self, row: IntArray) -> tuple[list[int], Array, Array]:
-        """Factors without a label in this sample, their K^-1, and C = K^-1 W' D."""
+        """Factors that this sample has no label of, their K^-1, and C = K^-1 W' D."""
         absorbed = [k for k, code in enumerate(row) if code == MISSING]
         W = np.concatenate([self.parameters.loadings[k] for k in absorbed], axis=1)
         K, _ = inverse(W.T @ self.D @ W + np.eye(W.shape[1]))
@@ -193,15 +193,15 @@ def _own_means(look: _Lookup, matrix: Any, codes: IntArray, alone: IntArray, k: 
     result = np.zeros((len(alone), look.parameters.ranks[k]))
     patterns, which = np.unique(codes[alone] == MISSING, axis=0, return_inverse=True)
     for p in range(len(patterns)):
-        mine = np.flatnonzero(which.reshape(-1) == p)
-        rows = alone[mine]
+        members = np.flatnonzero(which.reshape(-1) == p)
+        rows = alone[members]
         absorbed, _, C = look.absorbing(codes[rows[0]])
         for piece, values in sample_matrix.chunks(matrix, rows):
             residual = values - look.parameters.mean
             for j, W in enumerate(look.parameters.loadings):
                 if j not in absorbed:
                     residual -= look.means(j)[codes[rows[piece], j]] @ W.T
-            result[mine[piece]] = residual @ C[look.own_span(absorbed, k)].T
+            result[members[piece]] = residual @ C[look.own_span(absorbed, k)].T
     return result
 
 

@@ -1,4 +1,4 @@
-"""Where EM starts: from the moments of the data, or at random."""
+"""Starting points of EM: the moments of the data, or random loadings."""
 
 from dataclasses import dataclass
 
@@ -9,6 +9,7 @@ from scipy.sparse.csgraph import connected_components
 
 from jointplda._typing import Array
 from jointplda.linalg import cholesky, symmetric
+from jointplda.model.layout import link_table
 from jointplda.model.mstep import NoiseModel, Prior, target
 from jointplda.model.parameters import Parameters
 from jointplda.model.statistics import Statistics
@@ -21,7 +22,7 @@ LEAST_FREEDOM = 0.02
 
 @dataclass(frozen=True)
 class Covariances:
-    """Method-of-moments covariances: one between the levels of each factor, and one within."""
+    """Method-of-moments covariances: one between the levels of each factor, and one within levels of all factors."""
 
     between: tuple[Array, ...]
     within: Array
@@ -30,14 +31,14 @@ class Covariances:
 def moment_covariances(statistics: Statistics) -> Covariances:
     """Covariances within and between levels, corrected for the level counts.
 
-    C is the scatter that least-squares means of all levels leave, divided by its degrees of freedom. With it, and
-    T_k = sum over the levels b of factor k of f_b f_b' / n_b, the covariances B_j between levels solve
+    The covariance within, C, is the scatter around least-squares means of all levels, divided by its degrees of
+    freedom. With T_k = sum over the levels b of factor k of f_b f_b' / n_b, the covariances B_j between levels solve
 
         E[T_k]          = N mu mu' + sum_j c_kj B_j + (levels of k) C,     c_kj = sum_b sum_b' n_bb'^2 / n_b
         E[N mbar mbar'] = N mu mu' + sum_j (sum_b n_b^2 / N) B_j + C.
 
-    Sums of squares stay around the shift, near the mean. Where the design cannot tell two factors apart,
-    the shortest solution is taken.
+    Sums of squares are around the shift, near the mean. Where two factors are confounded, the solution of least norm
+    is taken.
     """
     parts = list(statistics.parts.values())
     n, K = statistics.n_samples, len(statistics.labels)
@@ -47,7 +48,7 @@ def moment_covariances(statistics: Statistics) -> Covariances:
     within = _within(statistics)
     squares = [_sum_of_squares(statistics, k, counts[k]) for k in range(K)]
     squares.append(np.outer(total, total) / n)
-    # Rows: factors, grand mean. ConditionColumns: B_k, N mu mu'.
+    # Rows: factors, then the grand mean. Columns: B_k, then N mu mu'.
     design = np.full((K + 1, K + 1), n)
     design[:, K] = 1.0
     for k in range(K):
@@ -62,21 +63,21 @@ def moment_covariances(statistics: Statistics) -> Covariances:
 
 
 def _within(statistics: Statistics) -> Array:
-    """Covariance within levels of all factors, from the samples that have labels of most of them.
+    """Covariance within levels of all factors, from the samples that have labels of all of them.
 
-    A sample without a label of a condition is a level of its own there, and tells nothing of what is within. Where
-    levels leave too few degrees of freedom, the conditions with most levels are left out, and what is then found is
-    shared equally with them.
+    A sample without a label of a condition is a level of its own there, and says nothing about the variance within
+    levels. Where the levels leave too few degrees of freedom, the conditions with most levels are ignored one after
+    the other, and each of them is assumed to explain half of the scatter that is then left.
     """
     factors = [k for k in range(len(statistics.labels)) if len(statistics.labels[k])]
     share = 1.0
     while True:
-        some = [part.only({k: i for i, k in enumerate(factors)}) for part in statistics.parts.values()]
-        complete = [part for part in some if len(part.levels) == len(factors)]
+        reduced = [part.only({k: i for i, k in enumerate(factors)}) for part in statistics.parts.values()]
+        complete = [part for part in reduced if len(part.levels) == len(factors)]
         if complete:
             part = complete[0]
-            for more in complete[1:]:
-                part = part + more
+            for other in complete[1:]:
+                part = part + other
             freedom = part.count - _design_rank(part)
             if freedom > LEAST_FREEDOM * part.count or len(factors) == 1:
                 return share * _residual_scatter(part) / max(freedom, LEAST_FREEDOM * part.count)
@@ -86,7 +87,7 @@ def _within(statistics: Statistics) -> Array:
 
 
 def _design_rank(part: PatternSums) -> int:
-    """Means that the levels of all factors determine: with two factors, levels less connected components."""
+    """Number of independent level means: with two factors, the levels less the connected components."""
     sizes = [len(part.levels[k].index) for k in sorted(part.levels)]
     starts = np.concatenate([[0], np.cumsum(sizes)])
     none = np.zeros(0, dtype=np.int64)
@@ -101,7 +102,7 @@ def _design_rank(part: PatternSums) -> int:
 
 
 def _residual_scatter(part: PatternSums) -> Array:
-    """Scatter that least-squares means of all levels leave, found by sweeping over the factors."""
+    """Scatter around least-squares means of all levels, which sweeps over the factors find."""
     factors = sorted(part.levels)
     counts, sums = [part.levels[k].counts for k in factors], [part.levels[k].sums for k in factors]
     tables = {}
@@ -130,19 +131,8 @@ def _residual_scatter(part: PatternSums) -> Array:
     return symmetric(scatter)
 
 
-def _linked(parts: list[PatternSums], k: int, j: int, shape: tuple[int, int]) -> csr_array:
-    """n_bb': samples by level of k and level of j, over all parts."""
-    table = csr_array(shape)
-    for part in parts:
-        if k in part.levels and j in part.levels:
-            links = part.links[min(k, j), max(k, j)]
-            ends = (links.rows, links.columns) if k < j else (links.columns, links.rows)
-            table = table + coo_array((links.counts, ends), shape=shape).tocsr()
-    return table
-
-
 def _sum_of_squares(statistics: Statistics, k: int, counts: Array) -> Array:
-    """sum_b f_b f_b' / n_b, samples without a label being levels of their own."""
+    """sum_b f_b f_b' / n_b, where samples without a label are levels of their own."""
     d = statistics.n_features
     scaled = statistics.level_sums(k) / np.sqrt(counts)[:, None]
     alone = [part.scatter for part in statistics.parts.values() if k not in part.levels]
@@ -151,20 +141,23 @@ def _sum_of_squares(statistics: Statistics, k: int, counts: Array) -> Array:
 
 def _crossed(parts: list[PatternSums], k: int, j: int, counts: list[Array]) -> float:
     """c_kj = sum over levels b of k, b' of j, of n_bb'^2 / n_b."""
-    total = 0.0
+    total, table = 0.0, csr_array((len(counts[k]), len(counts[j])))
+    levels = tuple(len(level_counts) for level_counts in counts)
     for part in parts:
         if k not in part.levels:
             total += part.count
         elif j not in part.levels:
             total += float(np.sum(part.levels[k].counts / counts[k][part.levels[k].index]))
-    both = _linked(parts, k, j, (len(counts[k]), len(counts[j]))).tocoo()
+        else:
+            table = table + link_table(part, k, j, levels)
+    both = table.tocoo()
     return total + float(np.sum(both.data**2 / counts[k][both.row]))
 
 
 def make_prior(statistics: Statistics, covariances: Covariances, noise_prior: float, speaker_prior: float) -> Prior:
-    """Prior with strengths relative to the data: 1 is one prior sample per sample, one speaker per speaker.
+    """Prior with strengths relative to the data: 1 is one prior sample per sample, and one prior speaker per speaker.
 
-    The scales are the average variances of the moment covariances.
+    Its targets are identities times the average variance of the moment covariances.
     """
     smallest = SMALLEST_SHARE * float(statistics.scales.mean())
     return Prior(
@@ -178,10 +171,10 @@ def make_prior(statistics: Statistics, covariances: Covariances, noise_prior: fl
 def start_from_moments(
     statistics: Statistics, covariances: Covariances, ranks: tuple[int, ...], noise: NoiseModel, prior: Prior
 ) -> Parameters:
-    """The directions that stand out most from the noise within, and what is left as noise.
+    """Loadings along the directions of largest variance between levels relative to the noise.
 
-    A direction without variance gets a little, since EM cannot move a column away from zero. A factor
-    whose every level is one sample takes its share of the covariance within. A prior shrinks the start too.
+    A direction without variance gets a little, since EM cannot move a column away from zero. A factor with a level
+    of its own for every sample takes a share of the covariance within. A prior shrinks the start too.
     """
     d = statistics.n_features
     share = prior.noise_strength / (prior.noise_strength + statistics.n_samples)
@@ -223,7 +216,7 @@ def _leading(between: Array, C: Array, rank: int) -> Array:
 
 
 def _share_of_noise(C: Array, rank: int, diagonal: bool) -> Array:
-    """Leading directions of the correlations of C: all that stands out of them if D is diagonal, else half."""
+    """Leading directions of the correlations of C, with all of their excess variance if D is diagonal, else half."""
     scale = np.sqrt(np.diagonal(C))
     values, vectors = np.linalg.eigh(C / np.outer(scale, scale))
     rest = float(np.mean(values[: len(values) - rank])) if diagonal and rank < len(values) else 0.5 * values[-rank:]
@@ -233,7 +226,7 @@ def _share_of_noise(C: Array, rank: int, diagonal: bool) -> Array:
 
 
 def _at_least(covariance: Array, scales: Array) -> Array:
-    """Raise the eigenvalues, after scaling by typical variances, to a small share of them (or to zero)."""
+    """Raise the eigenvalues, after scaling by ``scales``, to a small share of them (to zero where all scales are 0)."""
     root = np.sqrt(np.where(scales > 0, scales, 1.0))
     values, vectors = np.linalg.eigh(symmetric(covariance) / np.outer(root, root))
     least = SMALLEST_SHARE if scales.any() else 0.0

@@ -1,4 +1,4 @@
-"""Sufficient statistics: the data are read once, and EM never sees them again."""
+"""Sufficient statistics: the samples are read once, and EM never sees them again."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,23 +22,23 @@ Pattern = tuple[bool, ...]
 class Statistics:
     """All that training needs to know of a set of labelled embeddings.
 
-    Kept are, for every factor (the speaker, and each nuisance condition), the number and the sum of
-    the samples of each level; how many samples carry each pair of levels; and N, sum m, S = sum m m'.
-    Statistics of disjoint sets of samples add up: ``a + b``, in any order and with any labels.
+    A factor is the speaker or a nuisance condition, and a level is one of its values. The statistics hold the number
+    and the sum of the samples of each level; the number of samples that carry each pair of levels; and N, sum m and
+    S = sum m m'. Statistics of disjoint sets of samples add up: ``a + b``, in any order and with any labels.
 
-    Samples are summed around ``shift``, a fixed vector near the mean, because S - W T would cancel
-    badly otherwise. Statistics with other shifts are moved exactly when they are added.
+    Samples are summed around ``shift``, a fixed vector near the mean, because S - W T would cancel badly otherwise.
+    Statistics with other shifts are moved exactly when they are added.
 
     Attributes
     ----------
     labels : tuple of tuples
-        Levels of the speaker, then of each condition.
+        Labels of the speakers, then of the channels of each condition.
     conditions : tuple of str
         Names of the nuisance conditions.
     shift : (d,)
     parts : mapping
-        ``PatternSums`` by pattern: for each condition, whether these samples have a label of it. A sample
-        without a label has a level of its own, which needs no entry in any table.
+        ``PatternSums`` by missing-label pattern: for each condition, whether these samples have a label of it. A
+        sample without a label has a level of its own, which needs no entry in any table.
 
     Examples
     --------
@@ -64,11 +64,9 @@ class Statistics:
         Parameters
         ----------
         X : (n, d) array
-            Embeddings; read in chunks, so a memmap is never loaded whole.
-        y : (n,) labels
-            Speakers: any hashables.
-        channels : (n,) labels, (n, k) array or DataFrame, optional
-            Nuisance conditions. None, NaN and "" mean that the sample's channel is its own.
+            Embeddings; they are read in chunks, so a memmap is never loaded whole.
+        y, channels
+            As in ``JointPLDA.fit``.
         sample_weight : (n,) array, optional
             A sample of weight w counts as w samples.
         shift : (d,) array, optional
@@ -94,7 +92,7 @@ class Statistics:
         weights: Array | None = None,
         shift: Any = None,
     ) -> "Statistics":
-        """Sum samples whose labels are encoded already, as ``encode_all`` does.
+        """Sum samples whose labels ``encode_all`` has encoded.
 
         Parameters
         ----------
@@ -102,9 +100,9 @@ class Statistics:
         codes : (n, 1 + conditions)
             Speaker and channels of each sample as positions in ``labels``; -1 where a channel is missing.
         rows : (k,) int, optional
-            Take only these samples, and only the levels that they carry.
+            Use only these samples, and only the levels that they carry.
         weights : (k,), optional
-            Weights of the samples taken.
+            Weights of the samples used.
         shift : (d,), optional
             As in ``from_samples``.
         """
@@ -114,19 +112,19 @@ class Statistics:
 
     @classmethod
     def from_chunks(cls, chunks: Iterable[Sequence[Any]]) -> "Statistics":
-        """Sum an iterable of ``(X, y)`` or ``(X, y, channels)``, each chunk read and forgotten."""
+        """Sum an iterable of chunks ``(X, y)`` or ``(X, y, channels)``; only one chunk is in memory at a time."""
         return cls.sum(cls.from_samples(*_checked_chunk(chunk)) for chunk in chunks)
 
     @classmethod
     def sum(cls, statistics: Iterable["Statistics"]) -> "Statistics":
-        """Add many statistics as a pairwise tree: fewer merges, and the same bits in the same order."""
+        """Add many statistics as a pairwise tree, which needs fewer merges than adding them one after the other."""
         tree: list[tuple[int, Statistics]] = []
-        for one in statistics:
+        for subtotal in statistics:
             depth = 0
             while tree and tree[-1][0] == depth:
-                one = tree.pop()[1] + one
+                subtotal = tree.pop()[1] + subtotal
                 depth += 1
-            tree.append((depth, one))
+            tree.append((depth, subtotal))
         if not tree:
             raise InputError("Expected at least one chunk of samples, got none.")
         total = tree.pop()[1]
@@ -141,9 +139,9 @@ class Statistics:
             raise InputError(f"Cannot add statistics of dimension {len(self.shift)} and {len(other.shift)}.")
         other = other.with_conditions(match_conditions(self.conditions, other.conditions))
         labels, renamed = [], []
-        for mine, theirs in zip(self.labels, other.labels, strict=True):
-            index = {label: i for i, label in enumerate(mine)}
-            renamed.append(np.array([index.setdefault(label, len(index)) for label in theirs], dtype=np.int64))
+        for levels, other_levels in zip(self.labels, other.labels, strict=True):
+            index = {label: i for i, label in enumerate(levels)}
+            renamed.append(np.array([index.setdefault(label, len(index)) for label in other_levels], dtype=np.int64))
             labels.append(tuple(index))
         parts = dict(self.parts)
         for pattern, part in other.parts.items():
@@ -175,7 +173,7 @@ class Statistics:
         return tuple(len(labels) for labels in self.labels[1:])
 
     def level_counts(self, k: int) -> Array:
-        """Number (or weight) of the samples of each level of factor k, over all missing-label patterns: (levels,)."""
+        """Number (or weight) of the samples of each level of factor k, (levels,)."""
         counts = np.zeros(len(self.labels[k]))
         for part in self.parts.values():
             if k in part.levels:
@@ -183,7 +181,7 @@ class Statistics:
         return counts
 
     def level_sums(self, k: int) -> Array:
-        """Sum of (m - shift) over the samples of each level of factor k: (levels, d)."""
+        """Sum of (m - shift) over the samples of each level of factor k, (levels, d)."""
         sums = np.zeros((len(self.labels[k]), self.n_features))
         for part in self.parts.values():
             if k in part.levels:
@@ -213,17 +211,17 @@ class Statistics:
 
     @property
     def scales(self) -> Array:
-        """Variance of each dimension; a constant one takes the average of the others, or 1, (d,)."""
+        """Variance of each dimension, (d,); a constant dimension gets the average of the others, or 1."""
         variances, constant = np.diagonal(self.covariance), self.constant
         usual = 1.0 if constant.all() else float(variances[~constant].mean())
         return np.where(constant, usual, variances)
 
     def without_channels(self) -> "Statistics":
-        """The same samples with the channel labels forgotten."""
+        """Statistics of the same samples without any condition."""
         return self.with_conditions(())
 
     def with_conditions(self, kept: Sequence[int]) -> "Statistics":
-        """The same samples with only these conditions (positions in ``conditions``)."""
+        """Statistics of the same samples with only these conditions (positions in ``conditions``)."""
         if list(kept) == list(range(len(self.conditions))):
             return self
         factors = {0: 0} | {1 + k: 1 + i for i, k in enumerate(kept)}
@@ -231,7 +229,7 @@ class Statistics:
         return self._with_conditions(factors, labels, tuple(self.conditions[k] for k in kept))
 
     def with_channel_per_sample(self) -> "Statistics":
-        """The same samples, each in a channel of its own (the paper's eq. 1)."""
+        """Statistics of the same samples, each in a channel of its own (the paper's eq. 1)."""
         return self._with_conditions({0: 0}, (self.labels[0], ()), ("sample",))
 
     def _with_conditions(
@@ -257,23 +255,24 @@ class Statistics:
 def encode_all(
     y: Any, channels: Any, n_samples: int
 ) -> tuple[IntArray, tuple[tuple[Hashable, ...], ...], tuple[str, ...]]:
-    """Codes (n, 1 + conditions), levels and condition names of all labels, their lengths checked."""
-    given = conditions(channels) if channels is not None else ConditionColumns((), ())
-    names = given.names
+    """Encode the labels of n samples: codes (n, 1 + conditions), the labels of each factor, names of the conditions."""
+    columns = conditions(channels) if channels is not None else ConditionColumns((), ())
+    names = columns.names
     codes, labels = [], []
-    whats = ["y (speakers)", *(f"channels ({name})" for name in names)]
-    for what, column in zip(whats, [y, *given.values], strict=True):
+    parameters = ["y", *("channels" for _ in names)]
+    for parameter, column in zip(parameters, [y, *columns.values], strict=True):
         if column is None:
-            raise InputError(f"{what}: expected one label per sample, got None. Give every sample's speaker as y.")
-        code, levels = encode(column, what=what)
+            raise InputError("expected one label per sample, got None.", parameter=parameter)
+        code, levels = encode(column, what=parameter)
         if len(code) != n_samples:
             hint = " Several conditions are columns: np.column_stack([a, b])." if len(names) == n_samples else ""
-            raise InputError(f"{what}: expected {n_samples} labels, one per row of X, got {len(code)}.{hint}")
+            problem = f"expected {n_samples} labels, one per row of X, got {len(code)}.{hint}"
+            raise InputError(problem, parameter=parameter)
         codes.append(code)
         labels.append(tuple(levels))
     if (codes[0] == MISSING).any():
         rows = np.flatnonzero(codes[0] == MISSING)[:5].tolist()
-        raise InputError(f"y (speakers): no speaker given for row(s) {rows}; every sample needs one.")
+        raise InputError(f"every sample needs a speaker, and row(s) {rows} have none.", parameter="y")
     return np.stack(codes, axis=1), tuple(labels), names
 
 
@@ -289,23 +288,27 @@ def _summed(
     if shift is None:
         shift = next(sample_matrix.chunks(matrix, rows))[1].mean(axis=0)
     shift = np.asarray(shift, dtype=np.float64)
-    if shift.shape != (matrix.shape[1],):
-        raise InputError(f"shift: expected shape ({matrix.shape[1]},), got {shift.shape}.")
-    if not np.isfinite(shift).all():
-        raise InputError("shift: expected finite numbers, got NaN or infinity.")
+    if shift.shape != (matrix.shape[1],) or not np.isfinite(shift).all():
+        problem = f"expected finite numbers of shape ({matrix.shape[1]},), got shape {shift.shape}."
+        raise InputError(problem, parameter="shift")
     patterns, which = np.unique(codes[:, 1:] != MISSING, axis=0, return_inverse=True)
     which = which.reshape(-1)
     parts = {}
     for p, pattern in enumerate(patterns):
-        mine = None if len(patterns) == 1 else np.flatnonzero(which == p)
-        some = rows if mine is None else mine if rows is None else rows[mine]
-        part_codes = codes if mine is None else codes[mine]
-        part_weights = weights if weights is None or mine is None else weights[mine]
-        parts[tuple(bool(seen) for seen in pattern)] = _part(matrix, some, part_codes, part_weights, shift)
+        key = tuple(bool(has_label) for has_label in pattern)
+        if len(patterns) == 1:
+            parts[key] = _pattern_sums(matrix, rows, codes, weights, shift)
+            continue
+        members = np.flatnonzero(which == p)
+        part_rows = members if rows is None else rows[members]
+        part_weights = None if weights is None else weights[members]
+        parts[key] = _pattern_sums(matrix, part_rows, codes[members], part_weights, shift)
     return Statistics(labels, names, shift, parts)
 
 
-def _part(matrix: AnyArray, rows: IntArray | None, codes: IntArray, weights: Array | None, shift: Array) -> PatternSums:
+def _pattern_sums(
+    matrix: AnyArray, rows: IntArray | None, codes: IntArray, weights: Array | None, shift: Array
+) -> PatternSums:
     n, d = len(codes), matrix.shape[1]
     weight = np.ones(n) if weights is None else weights
     factors = [k for k in range(codes.shape[1]) if codes[0, k] != MISSING]
@@ -346,18 +349,18 @@ def _checked_weights(sample_weight: Any, n_samples: int) -> Array | None:
     try:
         weights = np.asarray(sample_weight, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError("sample_weight: expected one number per sample.") from None
+        raise InputError("expected one number per sample.", parameter="sample_weight") from None
     if weights.shape != (n_samples,):
-        raise InputError(f"sample_weight: expected shape ({n_samples},), got {weights.shape}.")
+        raise InputError(f"expected shape ({n_samples},), got {weights.shape}.", parameter="sample_weight")
     if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
-        raise InputError("sample_weight: expected finite weights of at least 0, not all 0.")
+        raise InputError("expected finite weights of at least 0, not all 0.", parameter="sample_weight")
     return weights
 
 
 def _used_levels(
     codes: IntArray, labels: tuple[tuple[Hashable, ...], ...]
 ) -> tuple[IntArray, tuple[tuple[Hashable, ...], ...]]:
-    """Drop the levels that no sample carries any more."""
+    """Drop the levels that no sample carries."""
     codes, fewer = codes.copy(), []
     for k, levels in enumerate(labels):
         used = np.unique(codes[codes[:, k] != MISSING, k])

@@ -1,4 +1,4 @@
-"""Sums over the samples that miss labels of the same conditions."""
+"""Sums over the samples with one missing-label pattern: those that have labels of the same factors."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True)
 class Links:
-    """Sparse counts of samples by a pair of levels, as triples sorted by (row, column)."""
+    """Number of samples that carry each pair of levels of two factors: sparse, as triples sorted by (row, column)."""
 
     rows: IntArray
     columns: IntArray
@@ -22,16 +22,16 @@ class Links:
 
 @dataclass(frozen=True)
 class Levels:
-    """Count and sum of the samples of every level that occurs, for one factor.
+    """Number and sum of the samples of each level of a factor, for the levels that occur.
 
     Attributes
     ----------
     index : (l,) int64
         Levels that occur, increasing.
     counts : (l,)
-        n_b: samples (or their weight) of each.
+        n_b, the number (or weight) of the samples of each level.
     sums : (l, d)
-        sum of (m_i - shift) over the samples of each.
+        f_b, the sum of (m_i - shift) over the samples of each level.
     """
 
     index: IntArray
@@ -41,7 +41,7 @@ class Levels:
 
 @dataclass(frozen=True)
 class PatternSums:
-    """What EM needs of the samples that carry labels of the same factors.
+    """What EM needs of the samples with one missing-label pattern.
 
     Attributes
     ----------
@@ -52,9 +52,9 @@ class PatternSums:
     scatter : (d, d)
         S = sum of (m_i - shift)(m_i - shift)'.
     levels : dict of Levels
-        By factor (0 is the speaker); factors without labels here are absent.
+        By factor (0 is the speaker), for the factors that these samples have labels of.
     links : dict of Links
-        By pair (k, l) of factors, k < l.
+        By pair (k, l) of these factors, k < l.
     """
 
     count: float
@@ -64,7 +64,7 @@ class PatternSums:
     links: Mapping[Pair, Links]
 
     def moved(self, step: Array) -> "PatternSums":
-        """The same samples with ``step`` (d,) added to every one: exact."""
+        """Return the sums of the same samples after ``step`` (d,) is added to each; this is exact."""
         if not step.any():
             return self
         cross = np.outer(self.total, step)
@@ -77,7 +77,7 @@ class PatternSums:
         )
 
     def relabelled(self, new_index: Callable[[int], IntArray]) -> "PatternSums":
-        """The same samples with level b of factor k called ``new_index(k)[b]``."""
+        """Return the sums of the same samples, with level b of factor k renamed ``new_index(k)[b]``."""
         levels = {}
         for k, old in self.levels.items():
             index = new_index(k)[old.index]
@@ -90,7 +90,7 @@ class PatternSums:
         return PatternSums(self.count, self.total, self.scatter, levels, links)
 
     def only(self, factors: Mapping[int, int]) -> "PatternSums":
-        """The same samples with some factors forgotten and others renumbered (old: new)."""
+        """Return the sums of the same samples with only these factors, renumbered (old number: new number)."""
         links = {}
         for (k, j), v in self.links.items():
             if k in factors and j in factors:
@@ -131,8 +131,8 @@ def _joined(a: Levels, b: Levels) -> Levels:
     index = np.union1d(a.index, b.index)
     counts = np.zeros(len(index))
     sums = np.zeros((len(index), a.sums.shape[1]))
-    for part in (a, b):
-        at = np.searchsorted(index, part.index)
-        counts[at] += part.counts
-        sums[at] += part.sums
+    for levels in (a, b):
+        at = np.searchsorted(index, levels.index)
+        counts[at] += levels.counts
+        sums[at] += levels.sums
     return Levels(index, counts, sums)

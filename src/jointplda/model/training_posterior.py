@@ -1,4 +1,4 @@
-"""What training has seen: the posterior of its channels and speakers, kept with the model."""
+"""The posterior of the channels and speakers of training, kept with the model."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -22,26 +22,26 @@ SPEAKER_NUMBERS = 2e7
 class TrainingPosterior:
     """Posterior of the latents of training, given all training data.
 
-    The channels of all conditions are jointly Gaussian; a speaker's y given the channels is Gaussian too, with a
-    precision that its counts determine.
+    The channels of all conditions are jointly Gaussian. Given the channels, y of each speaker is Gaussian, with a
+    precision that follows from the speaker's counts. A part is the set of samples with one missing-label pattern.
 
     Attributes
     ----------
     channels : tuple of tuples
-        Labels of each condition (of rank above 0).
-    channel_counts : tuple of (levels,)
-        Training samples of each.
+        Labels of the channels of each condition of rank above 0.
+    channel_counts : tuple of (channels,)
+        Number of training samples of each channel.
     channel_means : (size,), channel_covariance : (size, size)
-        xhat and Sigma, conditions one after the other, levels in the order of their labels.
+        xhat and Sigma: the conditions one after the other, channels in the order of their labels.
     speakers : tuple
-        Labels.
+        Labels of the speakers.
     speaker_means : (S, Ry)
     speaker_counts : (S, parts)
-        n_sp, samples in each part.
-    slots : sparse (S, parts * levels)
-        h_sb by part.
+        n_sp, the number of samples of each speaker in each part.
+    slots : sparse (S, parts * channels)
+        h_sb, the number of samples of each speaker in each channel, by part.
     observed : (parts, conditions) bool
-        Which conditions samples of each part have labels of.
+        Whether the samples of each part have labels of each condition.
     """
 
     channels: tuple[tuple[Hashable, ...], ...]
@@ -56,55 +56,46 @@ class TrainingPosterior:
 
 
 def posterior_fits_in_memory(statistics: Statistics, ranks: tuple[int, ...]) -> bool:
-    """Whether the posterior of training is small enough to keep: at most 3000 numbers of channels.
-
-    Parameters
-    ----------
-    ranks
-        ConditionColumns of V and of every U.
-    """
+    """Whether the posterior is small enough to keep with loadings V and U of these ranks: 3,000 channel latents."""
     unknowns = sum(len(labels) * rank for labels, rank in zip(statistics.labels[1:], ranks[1:], strict=True))
     return unknowns <= CHANNEL_UNKNOWNS and statistics.n_speakers * ranks[0] <= SPEAKER_NUMBERS
 
 
 def training_posterior(statistics: Statistics, parameters: Parameters) -> TrainingPosterior | None:
-    """Posterior of everything seen in training, unless it is too large to keep.
+    """Posterior of the latents of training, or None where it is too large to keep.
 
-    Parameters
-    ----------
-    statistics, parameters
-        With the same conditions, all of rank 1 or more.
+    ``statistics`` and ``parameters`` have the same conditions, all of rank 1 or more.
     """
     if not posterior_fits_in_memory(statistics, parameters.ranks):
         return None
-    crossing = lay_out(statistics, parameters.ranks, eliminated=0, keep_rows=True)
-    solution = solve(crossing, parameters)
+    layout = lay_out(statistics, parameters.ranks, eliminated=0, keep_rows=True)
+    solution = solve(layout, parameters)
     return TrainingPosterior(
         channels=statistics.labels[1:],
         channel_counts=tuple(statistics.level_counts(k) for k in range(1, len(parameters.ranks))),
         channel_means=np.concatenate([np.zeros(0), *(x.ravel() for x in solution.coupled.means)]),
-        channel_covariance=_joint_covariance(crossing, solution, [parameters.ranks[k] for k in crossing.coupled]),
+        channel_covariance=_joint_covariance(layout, solution, [parameters.ranks[k] for k in layout.coupled]),
         speakers=statistics.labels[0],
-        speaker_means=eliminated_means(crossing, solution),
-        speaker_counts=crossing.group_counts[crossing.eliminated_group],
-        slots=crossing.slots[np.argsort(crossing.eliminated_order)],
-        observed=np.array([part.observed[1:] for part in crossing.parts], dtype=np.float64).reshape(
-            len(crossing.parts), len(parameters.ranks) - 1
+        speaker_means=eliminated_means(layout, solution),
+        speaker_counts=layout.group_counts[layout.eliminated_group],
+        slots=layout.slots[np.argsort(layout.eliminated_order)],
+        observed=np.array([part.observed[1:] for part in layout.parts], dtype=np.float64).reshape(
+            len(layout.parts), len(parameters.ranks) - 1
         ),
     )
 
 
-def _joint_covariance(crossing: Layout, solution: Solution, ranks: list[int]) -> Array:
+def _joint_covariance(layout: Layout, solution: Solution, ranks: list[int]) -> Array:
     """Sigma of all coupled levels from the blocks of their components."""
     starts = np.concatenate(
-        [[0], np.cumsum([crossing.levels[k] * r for k, r in zip(crossing.coupled, ranks, strict=True)])]
+        [[0], np.cumsum([layout.levels[k] * r for k, r in zip(layout.coupled, ranks, strict=True)])]
     )
     Sigma = np.zeros((int(starts[-1]), int(starts[-1])))
-    for batch, covariances in zip(crossing.batches, solution.coupled.covariances, strict=True):
+    for batch, covariances in zip(layout.batches, solution.coupled.covariances, strict=True):
         for c in range(len(batch.multiplicity)):
-            for one in range(batch.ends[c], batch.ends[c + 1]):
+            for component in range(batch.ends[c], batch.ends[c + 1]):
                 places: list[IntArray] = [
-                    (starts[i] + members[one][:, None] * ranks[i] + np.arange(ranks[i])).ravel()
+                    (starts[i] + members[component][:, None] * ranks[i] + np.arange(ranks[i])).ravel()
                     for i, members in enumerate(batch.members)
                 ]
                 at = np.concatenate(places)
