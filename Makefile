@@ -23,6 +23,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/vulture
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.em

@@ -1,16 +1,33 @@
-"""Imports go one way, and heavy ones stay off the path of ``import jointplda``."""
+"""Imports go one way, modules have names of their own, and heavy imports stay off the path of ``import jointplda``."""
 
+import ast
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 from importlinter.cli import lint_imports
 
 ROOT = Path(__file__).parent.parent
+MODULES = sorted((ROOT / "src" / "jointplda").rglob("*.py"))
 
 
 def test_layers():
     assert lint_imports(config_filename=str(ROOT / "pyproject.toml"), no_cache=True) == 0
+
+
+def test_no_two_modules_share_a_name():
+    folders = [path.name for path in (ROOT / "src" / "jointplda").rglob("*") if path.is_dir() and path.name[0] != "_"]
+    names = Counter([path.stem for path in MODULES if not path.stem.startswith("__")] + folders)
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_files_and_classes_are_short():
+    assert [path.name for path in MODULES if len(path.read_text().splitlines()) > 400] == []
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                assert sum(isinstance(part, ast.FunctionDef) for part in node.body) <= 35, f"{path.name}, {node.name}"
 
 
 def test_importing_the_package_imports_nothing_heavy():
@@ -26,3 +43,23 @@ def test_every_public_name_can_be_imported():
         assert getattr(jointplda, name).__doc__
     assert set(jointplda.__all__) == set(jointplda._HOME)
     assert set(jointplda.__all__) < set(dir(jointplda))
+
+
+def test_warnings_point_at_the_line_of_the_user(tmp_path):
+    """Also if the user's own folders are called like the libraries whose frames are passed over."""
+    folder = tmp_path / "sklearn" / "joblib" / "jointplda"
+    folder.mkdir(parents=True)
+    script = folder / "mine.py"
+    script.write_text(
+        "import warnings\n"
+        "import numpy as np\n"
+        "from jointplda import JointPLDA, make_pipeline\n"
+        "from jointplda.preprocessing import Center\n"
+        "X, s = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % 8\n"
+        "with warnings.catch_warnings(record=True) as caught:\n"
+        "    warnings.simplefilter('always')\n"
+        "    make_pipeline(Center(), JointPLDA(2, tol=1e-2)).fit(X, s)\n"
+        "print([(w.filename, w.lineno) for w in caught])\n"
+    )
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == str([(str(script), 8)])

@@ -5,7 +5,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from jointplda.preprocessing.affine import Affine
+from jointplda.preprocessing.affine_transform import Affine
 
 
 class Center(Affine):

@@ -9,7 +9,7 @@ from sklearn.utils.validation import validate_data
 from jointplda._validation import check_number
 from jointplda.errors import InputError, warn
 from jointplda.labels import MISSING, encode
-from jointplda.preprocessing.affine import Affine
+from jointplda.preprocessing.affine_transform import Affine
 
 
 class LDA(Affine):

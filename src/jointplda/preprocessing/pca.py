@@ -8,7 +8,7 @@ from sklearn.utils.validation import validate_data
 
 from jointplda._validation import check_number
 from jointplda.labels import encode
-from jointplda.preprocessing.affine import Affine
+from jointplda.preprocessing.affine_transform import Affine
 
 
 class PCA(Affine):
