@@ -277,6 +277,15 @@ def test_labels_that_always_go_together_are_a_warning(data):
         PLDA(2, 2, noise="full", tol=1e-3).fit(X, s)
 
 
+def test_nested_labels_are_no_warning(data):
+    """Every speaker in one channel, several speakers in each: less can be learned, but something can."""
+    X, s, _ = data
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DataWarning)
+        JointPLDA(2, 2, tol=1e-3).fit(X, s, channels=np.asarray(s) % 3)
+        JointPLDA(2, 2, tol=1e-3).fit(X, s, channels=np.column_stack([np.asarray(s) % 6, np.asarray(s) % 3]))
+
+
 def test_warnings_point_at_the_line_that_led_to_them(data):
     X, s, c = data
     with pytest.warns(DataWarning) as caught:
