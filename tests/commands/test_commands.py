@@ -182,8 +182,8 @@ def test_resume_goes_on(files, tmp_path):
     again = ["--resume", tmp_path / "a", "--max-iter", 5, "--out", tmp_path / "b", "--json"]
     second = json.loads(run("train", *arguments, *again).stdout)
     whole = json.loads(run("train", *arguments, *TRAIN[:-1], 10, "--out", tmp_path / "c", "--json").stdout)
-    told = run("train", *arguments, "--resume", tmp_path / "a", "--pca", 3, "--out", tmp_path / "d", code=2).stderr
-    assert "--pca" in told
+    done = run("train", *arguments, "--resume", tmp_path / "a", "--pca", 3, "--out", tmp_path / "d", code=2).stderr
+    assert "--pca" in done
     assert first["log_likelihood_per_sample"] < second["log_likelihood_per_sample"]
     assert_allclose(second["log_likelihood_per_sample"], whole["log_likelihood_per_sample"], rtol=1e-6)
 
@@ -202,9 +202,9 @@ def test_two_conditions_and_missing_labels(files, tmp_path):
     folder, train, *_ = files
     room = np.where(np.arange(len(train.ids)) % 3 == 0, "", np.where(np.arange(len(train.ids)) % 2, "hall", "cell"))
     (tmp_path / "utt2room").write_text("".join(f"{i} {r}\n" for i, r in zip(train.ids, room) if r))
-    told = run("train", *train_arguments(folder, "tsv"), "--channel", tmp_path / "utt2room", "--channel-rank", 2,
+    done = run("train", *train_arguments(folder, "tsv"), "--channel", tmp_path / "utt2room", "--channel-rank", 2,
                "--channel-rank", 1, "--max-iter", 5, "--out", tmp_path / "m")  # fmt: skip
-    assert "have no room" in told.stderr
+    assert "have no room" in done.stderr
     info = json.loads(run("info", tmp_path / "m", "--json").stdout)
     assert info["channel ranks"] == {"language": 2, "room": 1}
 
@@ -236,9 +236,9 @@ def test_compare(files, tmp_path):
     ]  # fmt: skip
     assert (tmp_path / "r.html").stat().st_size > 50_000
     run("compare", folder / "train.npy", *both, "--test", folder / "train.npy", code=1)
-    told = run("compare", folder / "train.npy", *both, "--draws", 0, "--system", "cosine", "-v").stderr
-    assert "cosine ..." in told
-    assert "cosine: trained and scored" in told
+    done = run("compare", folder / "train.npy", *both, "--draws", 0, "--system", "cosine", "-v").stderr
+    assert "cosine ..." in done
+    assert "cosine: trained and scored" in done
 
 
 def test_the_training_in_a_report_is_of_the_last_system(files, tmp_path, monkeypatch):

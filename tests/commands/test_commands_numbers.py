@@ -114,15 +114,15 @@ def test_intervals_and_cells_of_the_command_are_those_of_the_speakers(small, tmp
     language[::5] = ""
     rows = zip(test.ids, test.speaker, language)
     (tmp_path / "l.tsv").write_text("id\tspeaker\tlanguage\n" + "".join("\t".join(row) + "\n" for row in rows))
-    told = run("evaluate", tmp_path / "s", "--labels", tmp_path / "l.tsv", "--speaker", "speaker", "--channel",
+    done = run("evaluate", tmp_path / "s", "--labels", tmp_path / "l.tsv", "--speaker", "speaker", "--channel",
                "language", "--draws", 40, "--seed", 7, "--json")  # fmt: skip
-    found = json.loads(told.stdout)
+    found = json.loads(done.stdout)
     known = (language[first] != "") & (language[second] != "")
     same = np.where(known, language[first] == language[second], -1)
     codes = np.unique(test.speaker, return_inverse=True)[1]
     expected = evaluate(scores, target, TrialSides(codes[first], codes[second], same), EvaluationSettings(40, seed=7))
     assert found["speakers"] == expected.speakers == 14
-    assert f"{(~known).sum():,} trials lack a channel" in told.stderr
+    assert f"{(~known).sum():,} trials lack a channel" in done.stderr
     for name, part in expected.parts.items():
         figures = found["parts"][name]
         assert (figures["targets"], figures["nontargets"]) == (part.targets, part.nontargets)
@@ -135,9 +135,9 @@ def test_intervals_and_cells_of_the_command_are_those_of_the_speakers(small, tmp
 
 def test_calibration_takes_its_prior(small, tmp_path):
     scores, target, *_ = random_scores(tmp_path, small[2])
-    told = run("calibrate", "train", tmp_path / "s", "--prior", 0.03, "--out", tmp_path / "c", "--json")
+    done = run("calibrate", "train", tmp_path / "s", "--prior", 0.03, "--out", tmp_path / "c", "--json")
     expected = fit_affine(scores, target, prior=0.03)
-    found = json.loads(told.stdout)
+    found = json.loads(done.stdout)
     assert_allclose([found["scale"], found["offset"]], [expected.scale, expected.offset], rtol=1e-8)
     assert load_calibration(tmp_path / "c").prior == 0.03
 
@@ -170,13 +170,13 @@ def test_compare_trains_on_train_and_tests_on_test(small, tmp_path):
     rows = zip(train.ids, train.speaker, train.language, np.where(train.speaker < "s30", "train", "test"))
     text = "id\tspeaker\tlanguage\tsplit\n" + "".join("\t".join(row) + "\n" for row in rows)
     (tmp_path / "l.tsv").write_text(text)
-    told = run("compare", folder / "train.npy", "--labels", tmp_path / "l.tsv", "--speaker", "speaker", "--channel",
+    done = run("compare", folder / "train.npy", "--labels", tmp_path / "l.tsv", "--speaker", "speaker", "--channel",
                "language", "--split", "split", "--system", "cosine", "--draws", 0, "--json")  # fmt: skip
-    pooled = json.loads(told.stdout)["systems"]["cosine"]["parts"]["pooled"]
+    pooled = json.loads(done.stdout)["systems"]["cosine"]["parts"]["pooled"]
     assert (pooled["targets"], pooled["targets"] + pooled["nontargets"]) == (10 * 6, 40 * 39 // 2)
-    told = run("compare", folder / "train.npy", "--labels", folder / "train.tsv", "--speaker", "speaker", "--channel",
+    done = run("compare", folder / "train.npy", "--labels", folder / "train.tsv", "--speaker", "speaker", "--channel",
                "language", "--test-share", 0.25, "--system", "cosine", "--draws", 0, "--json")  # fmt: skip
-    assert json.loads(told.stdout)["systems"]["cosine"]["parts"]["pooled"]["targets"] == 10 * 6
+    assert json.loads(done.stdout)["systems"]["cosine"]["parts"]["pooled"]["targets"] == 10 * 6
 
 
 def test_resume_keeps_the_preprocessing_on_other_data(small, tmp_path):
@@ -201,12 +201,17 @@ def test_scores_without_a_label_are_no_nontargets(tmp_path):
 def test_a_sample_without_a_speaker_counts_as_one(tmp_path):
     (tmp_path / "s").write_text("a b 3 target\nb c -1 nontarget\nc a -2 nontarget\nb a 1 target\nd c 0 nontarget\n")
     (tmp_path / "utt2spk").write_text("d sd\n")
-    told = run("evaluate", tmp_path / "s", "--speaker", tmp_path / "utt2spk", "--allow-missing", "--json", "--draws", 9)
-    assert json.loads(told.stdout)["speakers"] == 4
+    done = run("evaluate", tmp_path / "s", "--speaker", tmp_path / "utt2spk", "--allow-missing", "--json", "--draws", 9)
+    assert json.loads(done.stdout)["speakers"] == 4
 
 
 def test_models_are_not_the_samples_of_the_same_name(tmp_path):
     (tmp_path / "models").write_text("1 e1\n2 e2\n")
     (tmp_path / "s").write_text("1 2 3 target\n2 1 2 target\n1 1 -1 nontarget\n2 2 -2 nontarget\n")
-    told = run("evaluate", tmp_path / "s", "--models", tmp_path / "models", "--json", "--draws", 10)
-    assert json.loads(told.stdout)["speakers"] == 2
+    done = run("evaluate", tmp_path / "s", "--models", tmp_path / "models", "--json", "--draws", 10)
+    assert json.loads(done.stdout)["speakers"] == 2
+    (tmp_path / "utt2spk").write_text("x sx\n")
+    (tmp_path / "t").write_text("1 1 -1 nontarget\n1 x 2 target\n")
+    done = run("evaluate", tmp_path / "t", "--models", tmp_path / "models", "--speaker", tmp_path / "utt2spk",
+               "--allow-missing", "--json", "--draws", 10)  # fmt: skip
+    assert json.loads(done.stdout)["speakers"] == 3

@@ -17,8 +17,8 @@ from worlds.command_line import run, score_arguments, train_arguments
 def test_nothing_is_overwritten(files, tmp_path):
     folder, *_ = files
     (tmp_path / "m").write_text("mine")
-    told = run("train", *train_arguments(folder, "tsv"), "--out", tmp_path / "m", code=1)
-    assert "--force" in told.stderr
+    done = run("train", *train_arguments(folder, "tsv"), "--out", tmp_path / "m", code=1)
+    assert "--force" in done.stderr
     assert (tmp_path / "m").read_text() == "mine"
     run("train", *train_arguments(folder, "tsv"), "--out", tmp_path / "m", "--force", "--max-iter", 2)
     assert (tmp_path / "m").read_bytes()[8:9] == b"{"
@@ -43,11 +43,11 @@ def test_nothing_beside_is_overwritten_either(files, tmp_path):
 def test_keys_that_do_not_fit(tmp_path):
     (tmp_path / "s").write_text("a b 1.0\nc d -1.0\na d inf\nc b -inf\n")
     (tmp_path / "one").write_text("a b target\nc d target\na d target\nc b target\n")
-    told = run("evaluate", tmp_path / "s", "--key", tmp_path / "one", code=1).stderr
-    assert f"{tmp_path / 'one'}: there are no non-targets among 4 scored trials" in told
+    done = run("evaluate", tmp_path / "s", "--key", tmp_path / "one", code=1).stderr
+    assert f"{tmp_path / 'one'}: there are no non-targets among 4 scored trials" in done
     (tmp_path / "more").write_text("a b target\nc d nontarget\na d nontarget\nc b target\nx y target\n")
-    told = run("evaluate", tmp_path / "s", "--key", tmp_path / "more", code=1).stderr
-    assert "1 of 5 trials of the key have no score: 'x y'" in told
+    done = run("evaluate", tmp_path / "s", "--key", tmp_path / "more", code=1).stderr
+    assert "1 of 5 trials of the key have no score: 'x y'" in done
     kept = json.loads(run("evaluate", tmp_path / "s", "--key", tmp_path / "more", "--allow-missing", "--json").stdout)
     assert kept["parts"]["pooled"]["targets"] == 2
     assert kept["parts"]["pooled"]["Cllr"] == "inf"
@@ -66,10 +66,10 @@ def test_repeated_trials_and_full_matrices(files, tmp_path):
     (tmp_path / "trials").write_text("".join(lines + lines[:5]))
     model, arguments = folder / "api.safetensors", score_arguments(folder, "tsv")
     run("score", model, *arguments, "--trials", tmp_path / "trials", "--out", tmp_path / "s")
-    told = run("evaluate", tmp_path / "s", "--key", tmp_path / "trials", "--draws", 0, "--json")
-    part = json.loads(told.stdout)["parts"]["pooled"]
+    done = run("evaluate", tmp_path / "s", "--key", tmp_path / "trials", "--draws", 0, "--json")
+    part = json.loads(done.stdout)["parts"]["pooled"]
     assert part["targets"] + part["nontargets"] == len(lines)
-    assert "5 repeated trials of the key" in told.stderr
+    assert "5 repeated trials of the key" in done.stderr
     run("score", model, *arguments, "--all", "--out", tmp_path / "all.npy")
     again = run("evaluate", tmp_path / "all.npy", "--key", folder / "trials", "--allow-missing", "--draws", 0, "--json")
     assert_allclose(json.loads(again.stdout)["parts"]["pooled"]["EER"], part["EER"], rtol=1e-9)
@@ -79,8 +79,8 @@ def test_labels_from_an_embeddings_file_and_unseen_channels(files, tmp_path):
     folder, _, test, *_ = files
     np.savez(tmp_path / "t.npz", embeddings=test.X, ids=test.ids, language=test.language, voice=test.speaker)
     base = ["score", folder / "api.safetensors", "--enroll", tmp_path / "t.npz", "--trials", folder / "trials"]
-    told = run(*base, "--channel", "voice", "--out", tmp_path / "s").stderr
-    assert "was in training" in told
+    done = run(*base, "--channel", "voice", "--out", tmp_path / "s").stderr
+    assert "was in training" in done
     result = run("evaluate", tmp_path / "s", "--key", folder / "trials", "--labels", tmp_path / "t.npz", "--channel",
                  "language", "--speaker", "voice", "--draws", 10, "--json")  # fmt: skip
     assert json.loads(result.stdout)["speakers"] == 14
@@ -115,7 +115,8 @@ def test_foreign_models(files, tmp_path):
     folder, _, test, *_ = files
     run("train", *train_arguments(folder, "tsv")[:-2], "--no-auto", "--center", "--max-iter", 20, "--out",
         tmp_path / "m")  # fmt: skip
-    run("convert", "model", tmp_path / "m", tmp_path / "plda", "--to", "kaldi")
+    done = run("convert", "model", tmp_path / "m", tmp_path / "plda", "--to", "kaldi")
+    assert "12 dimensions without its preprocessing (Center), which embeddings need first, written to" in done.stderr
     run("convert", "model", tmp_path / "plda", tmp_path / "plda.npz")
     run("convert", "model", tmp_path / "plda.npz", tmp_path / "back.safetensors")
     base = [*score_arguments(folder, "tsv"), "--all"]
@@ -125,8 +126,8 @@ def test_foreign_models(files, tmp_path):
     expected = pipe[-1].score_matrix(centred, centred)
     back = PLDA.load(tmp_path / "back.safetensors").score_matrix(centred, centred)
     assert_allclose(back, expected, rtol=1e-5, atol=1e-5)
-    told = run("convert", "model", folder / "api.safetensors", tmp_path / "k.plda", code=1).stderr
-    assert "--absorb-channel" in told
+    done = run("convert", "model", folder / "api.safetensors", tmp_path / "k.plda", code=1).stderr
+    assert "--absorb-channel" in done
     assert "--to" in run("convert", "model", tmp_path / "plda", tmp_path / "k", code=2).stderr
     run("convert", "model", folder / "api.safetensors", tmp_path / "k.plda", "--absorb-channel")
 

@@ -31,8 +31,8 @@ def test_steps_of_a_table_have_a_fixed_order(files, tmp_path):
 def test_tables_of_a_group(tmp_path):
     (tmp_path / "s").write_text("a b 1 target\na c 0 target\nb c 0.5 nontarget\na d -1 nontarget\n")
     (tmp_path / "c.toml").write_text('[calibrate.train]\nmethod = "pav"\n')
-    told = run("calibrate", "train", tmp_path / "s", "--config", tmp_path / "c.toml", "--out", tmp_path / "c", "--json")
-    assert json.loads(told.stdout)["method"] == "pav"
+    done = run("calibrate", "train", tmp_path / "s", "--config", tmp_path / "c.toml", "--out", tmp_path / "c", "--json")
+    assert json.loads(done.stdout)["method"] == "pav"
 
 
 MISTAKES = {

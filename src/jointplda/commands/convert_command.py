@@ -15,7 +15,6 @@ from jointplda.commands import options
 from jointplda.commands.messages import command_messages
 
 if TYPE_CHECKING:
-    from jointplda.commands.messages import Messages
     from jointplda.formats import KaldiPlda
 
 KINDS = {
@@ -83,7 +82,7 @@ def command(quiet: bool, verbose: bool, **values: Any) -> None:
     options.check_new_beside(request.target, _written_beside(request), request.force)
     with command_messages(quiet, verbose) as messages:
         before = _files_of_stem(request.target)
-        text = _CONVERT[request.what](request, messages)
+        text = _CONVERT[request.what](request)
         after = _files_of_stem(request.target)
         written = sorted(path for path, changed in after.items() if before.get(path) != changed)
         messages.info(f"{text} written to {', '.join(map(str, written)) or request.target}")
@@ -105,7 +104,7 @@ def _files_of_stem(path: Path) -> dict[Path, int]:
     return {each: each.stat().st_mtime_ns for each in path.parent.glob(f"{glob.escape(path.stem)}*") if each.is_file()}
 
 
-def _embeddings(request: ConvertRequest, messages: Messages) -> str:
+def _embeddings(request: ConvertRequest) -> str:
     from jointplda.formats import read_embeddings, write_embeddings
 
     table = read_embeddings(request.source, request.labels)
@@ -114,7 +113,7 @@ def _embeddings(request: ConvertRequest, messages: Messages) -> str:
     return f"{len(table.ids):,} embeddings of {table.X.shape[1]} dimensions{columns}"
 
 
-def _trials(request: ConvertRequest, messages: Messages) -> str:
+def _trials(request: ConvertRequest) -> str:
     from jointplda.formats import read_trials, write_trials
 
     trials = read_trials(request.source)
@@ -122,7 +121,7 @@ def _trials(request: ConvertRequest, messages: Messages) -> str:
     return f"{len(trials):,} trials"
 
 
-def _scores(request: ConvertRequest, messages: Messages) -> str:
+def _scores(request: ConvertRequest) -> str:
     from jointplda.formats import read_scores, write_scores
 
     table = read_scores(request.source)
@@ -130,7 +129,7 @@ def _scores(request: ConvertRequest, messages: Messages) -> str:
     return f"{len(table.values):,} scores"
 
 
-def _enrollment(request: ConvertRequest, messages: Messages) -> str:
+def _enrollment(request: ConvertRequest) -> str:
     from jointplda.formats import read_enrollment, write_enrollment
 
     models = read_enrollment(request.source)
@@ -138,7 +137,7 @@ def _enrollment(request: ConvertRequest, messages: Messages) -> str:
     return f"{len(models):,} models"
 
 
-def _model(request: ConvertRequest, messages: Messages) -> str:
+def _model(request: ConvertRequest) -> str:
     from jointplda.estimators.interchange import from_kaldi, to_kaldi
     from jointplda.estimators.pipeline import Pipeline
     from jointplda.formats import write_kaldi_plda, write_pyannote_plda
@@ -147,22 +146,21 @@ def _model(request: ConvertRequest, messages: Messages) -> str:
     kind = request.kind or by_name.get(request.target.suffix, "kaldi" if request.target.name == "plda" else None)
     if kind is None:
         raise click.UsageError("the suffix of TARGET names no format; use --to jointplda, kaldi or pyannote.")
-    foreign = _foreign(request.source)
+    foreign, steps = _foreign(request.source), ""
     if foreign is None:
         if kind == "jointplda":
             raise click.ClickException(f"{request.source}: is a jointplda model already; use --to kaldi or pyannote.")
         pipe = Pipeline.load(request.source)
         foreign = to_kaldi(pipe[-1], absorb_channel=request.absorb_channel)
-        steps = ", ".join(type(step).__name__ for _, step in pipe.steps[:-1])
-        if steps:
-            messages.info(f"only the model itself is written: apply its preprocessing ({steps}) to embeddings first.")
+        names = ", ".join(type(step).__name__ for _, step in pipe.steps[:-1])
+        steps = f" without its preprocessing ({names}), which embeddings need first," if names else ""
     if kind == "jointplda":
         from_kaldi(foreign).save(request.target)
     elif kind == "kaldi":
         write_kaldi_plda(foreign, request.target)
     else:
         write_pyannote_plda(foreign, request.target)
-    return f"a {kind} model of {len(foreign.mean)} dimensions"
+    return f"a {kind} model of {len(foreign.mean)} dimensions{steps}"
 
 
 def _foreign(path: Path) -> KaldiPlda | None:
@@ -182,7 +180,7 @@ def _foreign(path: Path) -> KaldiPlda | None:
     return None
 
 
-_CONVERT: dict[str, Callable[[ConvertRequest, Messages], str]] = {
+_CONVERT: dict[str, Callable[[ConvertRequest], str]] = {
     "embeddings": _embeddings,
     "trials": _trials,
     "scores": _scores,

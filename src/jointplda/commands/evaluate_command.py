@@ -31,9 +31,9 @@ class EvaluationOptions:
         """The settings of the library."""
         from jointplda.evaluation.evaluate import EvaluationSettings
 
-        given: dict[str, Any] = {} if self.draws is None else {"draws": self.draws}
-        given |= {"priors": self.priors} if self.priors else {}
-        return EvaluationSettings(seed=self.seed, is_llr=is_llr, **given)
+        settings: dict[str, Any] = {} if self.draws is None else {"draws": self.draws}
+        settings |= {"priors": self.priors} if self.priors else {}
+        return EvaluationSettings(seed=self.seed, is_llr=is_llr, **settings)
 
 
 @dataclass(frozen=True, kw_only=True)

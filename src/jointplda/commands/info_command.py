@@ -88,11 +88,11 @@ def _model(path: Path) -> dict[str, Any]:
 def _calibration(path: Path) -> dict[str, Any]:
     from jointplda.calibration import AffineCalibration, load_calibration
 
-    found = load_calibration(path)
-    if isinstance(found, AffineCalibration):
-        return {"holds": "affine calibration", "scale": found.scale, "offset": found.offset, "prior": found.prior}
-    ends = [float(found.llrs[0]), float(found.llrs[-1])]
-    return {"holds": "PAV calibration", "blocks": len(found.scores) // 2, "lowest and highest LLR": ends}
+    stored = load_calibration(path)
+    if isinstance(stored, AffineCalibration):
+        return {"holds": "affine calibration", "scale": stored.scale, "offset": stored.offset, "prior": stored.prior}
+    ends = [float(stored.llrs[0]), float(stored.llrs[-1])]
+    return {"holds": "PAV calibration", "blocks": len(stored.scores) // 2, "lowest and highest LLR": ends}
 
 
 def _step(step: Any) -> str:

@@ -13,6 +13,7 @@ from jointplda.commands import options
 from jointplda.commands.messages import command_messages
 
 if TYPE_CHECKING:
+    from jointplda._typing import Array
     from jointplda.commands.messages import Messages
     from jointplda.commands.trial_input import Models
     from jointplda.embedding_table import EmbeddingTable
@@ -52,11 +53,10 @@ class ScoreRequest:
 
 @dataclass(frozen=True)
 class ScoreInput:
-    """Embeddings of both sides, the samples of each model of several samples (or None), and the trials."""
+    """Embeddings of both sides, and the trials."""
 
     enroll: EmbeddingTable
     test: EmbeddingTable
-    models: Models | None
     trials: Trials
 
 
@@ -140,8 +140,11 @@ def _score(request: ScoreRequest, messages: Messages) -> None:
     _say_unknown_channels(pipe, (enroll,) if shared else (enroll, test), request, messages)
     models = None if request.models is None else read_enrollment(request.models)
     trials = trials_to_score(request, enroll, test, models, messages)
-    score = _score_pairs if models is None else _score_models
-    values = score(pipe, ScoreInput(enroll, test, models, trials), request, messages)
+    inputs = ScoreInput(enroll, test, trials)
+    if models is None:
+        values = _score_pairs(pipe, inputs, request)
+    else:
+        values = _score_models(pipe, inputs, models, request, messages)
     values = values if calibration is None else calibration.apply(values)
     write_scores(ScoreTable(trials, values), request.out, request.kind)
     messages.info(f"{len(trials):,} scores written to {request.out}")
@@ -189,21 +192,25 @@ def _say_unknown_channels(
             )
 
 
-def _score_pairs(pipe: Pipeline, given: ScoreInput, request: ScoreRequest, messages: Messages) -> Any:
+def _score_pairs(pipe: Pipeline, inputs: ScoreInput, request: ScoreRequest) -> Array:
     """Scores of samples against samples."""
     import numpy as np
 
     channels: dict[str, Any] = {}
     if request.channels:
-        sides = _channels(given.enroll, request), _channels(given.test, request)
+        sides = _channels(inputs.enroll, request), _channels(inputs.test, request)
         channels = dict(zip(("enroll_channels", "test_channels"), sides, strict=True))
-    pairs = np.stack((given.trials.enroll, given.trials.test), axis=1)
+    pairs = np.stack((inputs.trials.enroll, inputs.trials.test), axis=1)
     settings = _same_channel(pipe, request)
-    scores = pipe.score_trials(given.enroll.X, given.test.X, pairs, calibrated=not request.raw, **settings, **channels)
+    scores = pipe.score_trials(
+        inputs.enroll.X, inputs.test.X, pairs, calibrated=not request.raw, **settings, **channels
+    )
     return np.asarray(scores, dtype=np.float64)
 
 
-def _score_models(pipe: Pipeline, given: ScoreInput, request: ScoreRequest, messages: Messages) -> Any:
+def _score_models(
+    pipe: Pipeline, inputs: ScoreInput, models: Models, request: ScoreRequest, messages: Messages
+) -> Array:
     """Scores of models of several samples against samples, ``TESTS_AT_ONCE`` test samples at a time."""
     import numpy as np
 
@@ -211,13 +218,12 @@ def _score_models(pipe: Pipeline, given: ScoreInput, request: ScoreRequest, mess
     from jointplda.formats import match_ids
     from jointplda.progress import Progress
 
-    assert given.models is not None
-    trials, test = given.trials, given.test
+    trials, test = inputs.trials, inputs.test
     wanted = [str(name) for name in trials.models[np.unique(trials.enroll)]]
-    samples = [sample for name in wanted for sample in given.models[name]]
-    owners = np.array([name for name in wanted for _ in given.models[name]], dtype=np.str_)
-    rows = match_ids(samples, given.enroll.ids, "enrollment samples", str(request.models), request.allow_missing)
-    enrolled = given.enroll.take(rows[rows >= 0])
+    samples = [sample for name in wanted for sample in models[name]]
+    owners = np.array([name for name in wanted for _ in models[name]], dtype=np.str_)
+    rows = match_ids(samples, inputs.enroll.ids, "enrollment samples", str(request.models), request.allow_missing)
+    enrolled = inputs.enroll.take(rows[rows >= 0])
     enrollment = pipe.enroll(enrolled.X, owners[rows >= 0].tolist(), _channels(enrolled, request))
     place = {name: index for index, name in enumerate(enrollment.models)}
     row_of = np.array([place.get(str(name), -1) for name in trials.models])
