@@ -176,7 +176,6 @@ LINES = [
     (read_trials, "modelid\tsegmentid\na\tx\n\ty\n", 3, "the name of the model is missing"),
     (read_trials, "modelid\tsegmentid\tside\tside\na\tx\ta\ta\n", 1, "'side' twice"),
     (read_trials, 'modelid,segmentid\na,"x\nb,y\n', 3, "cannot be split into cells"),
-    (read_trials, "1 a b\n0 a b\n", 2, "the pair 'a' 'b' has the label 0, and 1 in line 1"),
     (read_scores, "a x 1\nb y\n", 2, "expected 3 columns"),
     (read_scores, "a x\n", 1, "expected 'enroll test score [label]'"),
     (read_scores, "a x 1\nb y z\n", 2, "expected a score, got 'z'"),

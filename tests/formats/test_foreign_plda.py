@@ -55,16 +55,6 @@ def test_kaldi_binary_is_written_byte_for_byte(tmp_path, plda):
     assert (tmp_path / "plda").read_bytes() == binary(b"D", "d")
 
 
-@pytest.mark.parametrize("kind", ["binary", "text"])
-def test_kaldi_there_and_back(tmp_path, kind):
-    rng = np.random.default_rng(1)
-    plda = KaldiPlda(rng.normal(size=5), np.asfortranarray(rng.normal(size=(5, 5))), rng.gamma(1, size=5))
-    write_kaldi_plda(plda, tmp_path / "plda", kind)
-    again = read_kaldi_plda(tmp_path / "plda")
-    np.testing.assert_array_equal(again.transform, plda.transform)
-    np.testing.assert_array_equal(again.psi, plda.psi)
-
-
 def test_pyannote(tmp_path, plda):
     np.savez(tmp_path / "p.npz", mu=MEAN, tr=TRANSFORM, psi=PSI)
     assert is_expected(read_pyannote_plda(tmp_path / "p.npz"))

@@ -251,7 +251,7 @@ def test_every_hard_text_in_embeddings(kind):
 )))  # fmt: skip
 def test_foreign_models(kind, numbers):
     d = {3: 1, 8: 2, 15: 3}[len(numbers)]
-    plda = KaldiPlda(np.array(numbers[:d]), np.array(numbers[2 * d :]).reshape(d, d), np.abs(numbers[d : 2 * d]))
+    plda = KaldiPlda(np.array(numbers[:d]), np.array(numbers[2 * d :]).reshape(d, d).T, np.abs(numbers[d : 2 * d]))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "plda"
         if kind == "pyannote":

@@ -1,6 +1,5 @@
 """Lists of trials, scores and enrollments: each convention from literal text, and there and back."""
 
-import gzip
 import time
 
 import h5py
@@ -39,7 +38,6 @@ TEXTS = {
     "kaldi": "a x target\na y nontarget\nb x nontarget\n",
     "kaldi, no last line end": "a x target\na y nontarget\nb x nontarget",
     "kaldi, tabs and blanks": "a\tx  target \n\n a y\tnontarget\nb x nontarget\n\n",
-    "kaldi, mixed line ends": "a x target\r\na y nontarget\nb x nontarget\r\n",
     "old line ends": "a x target\ra y nontarget\rb x nontarget\r",
     "byte order mark": "\ufeffa x target\na y nontarget\nb x nontarget\n",
     "voxceleb": "1 a x\n0 a y\n0 b x\n",
@@ -54,11 +52,9 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("kind", TEXTS)
-@pytest.mark.parametrize("packed", [False, True])
-def test_each_convention_of_trials(tmp_path, kind, packed):
+def test_each_convention_of_trials(tmp_path, kind):
     path = tmp_path / "list"
-    data = TEXTS[kind].encode()
-    path.write_bytes(gzip.compress(data) if packed else data)
+    path.write_bytes(TEXTS[kind].encode())
     assert listed(read_trials(path)) == PAIRS
 
 
@@ -140,18 +136,6 @@ def test_contradictions_are_found_in_order_among_many(tmp_path):
     path.write_text("".join(rows))
     with pytest.raises(FileError, match=rf"t, line 15001: the pair .* in line {15_001 - 77}"):
         read_trials(path)
-
-
-@pytest.mark.parametrize(
-    "kind, name",
-    [("kaldi", "t"), ("kaldi", "t.gz"), ("voxceleb", "t"), ("nist", "t"), ("dca", "t.gz"), ("bosaris", "t")],
-)
-def test_trials_there_and_back(tmp_path, kind, name):
-    pairs = [("aä", "x/1.wav", 1), ("aä", "y", 0), ("b", "x/1.wav", 0)]
-    write_trials(made(pairs), tmp_path / name, kind)
-    assert listed(read_trials(tmp_path / name)) == pairs
-    packed = (tmp_path / name).read_bytes()[:2] == b"\x1f\x8b"
-    assert packed == name.endswith(".gz")
 
 
 def test_what_writers_of_trials_write(tmp_path):
@@ -243,11 +227,9 @@ SCORE_TEXTS = {
 
 
 @pytest.mark.parametrize("kind", SCORE_TEXTS)
-@pytest.mark.parametrize("packed", [False, True])
-def test_each_convention_of_scores(tmp_path, kind, packed):
+def test_each_convention_of_scores(tmp_path, kind):
     path = tmp_path / "scores.txt"
-    data = SCORE_TEXTS[kind].encode()
-    path.write_bytes(gzip.compress(data) if packed else data)
+    path.write_bytes(SCORE_TEXTS[kind].encode())
     table = read_scores(path)
     found = [(m, s, score) for (m, s, _), score in zip(listed(table.trials), table.values.tolist())]
     assert found == SCORES
@@ -263,17 +245,6 @@ def test_scores_of_bosaris(tmp_path, models, samples):
     table = read_scores(tmp_path / "s")
     assert listed(table.trials) == [(m, s, None) for m, s, _ in KEY_PAIRS]
     assert table.values.tolist() == [0, 1, 3, 5]
-
-
-@pytest.mark.parametrize("kind", ["kaldi", "wespeaker", "nist", "bosaris"])
-def test_scores_there_and_back_exactly(tmp_path, kind):
-    values = np.array([1 / 3, -1e-300, np.inf])
-    write_scores(ScoreTable(made(), values), tmp_path / "s", kind)
-    table = read_scores(tmp_path / "s")
-    assert [pair[:2] for pair in listed(table.trials)] == [pair[:2] for pair in PAIRS]
-    np.testing.assert_array_equal(table.values, values)
-    if kind == "wespeaker":
-        assert table.trials.target.tolist() == [1, 0, 0]
 
 
 def test_score_matrix_there_and_back(tmp_path):
@@ -292,12 +263,11 @@ def test_score_matrix_there_and_back(tmp_path):
         write_scores(ScoreTable(made(full[:3]), np.arange(3.0)), tmp_path / "t.npy")
 
 
-def test_scores_that_contradict_or_are_no_numbers(tmp_path):
+def test_scores_that_contradict(tmp_path):
     path = tmp_path / "s"
-    for text, line in (("a x 1\na y nan\n", 2), ("a x 1\na y 2\na x 3\n", 3), ("a x 1\na y high\n", 2)):
-        path.write_text(text)
-        with pytest.raises(FileError, match=f"s, line {line}: "):
-            read_scores(path)
+    path.write_text("a x 1\na y 2\na x 3\n")
+    with pytest.raises(FileError, match="s, line 3: the pair 'a' 'x' has the score 3.0, and 1.0 in line 1"):
+        read_scores(path)
     path.write_text("a x 1\na x 1.0\n")
     assert len(read_scores(path).values) == 2
     with pytest.raises(InputError, match="1 scores are NaN"):
