@@ -37,6 +37,12 @@ def test_what_is_drawn_comes_from_the_scores(decimals):
         assert_allclose(point.actual, (p_fa, p_miss))
         cost = metric_definitions.dcf(point.best[1], point.best[0], prior)
         assert_allclose(cost, metric_definitions.min_dcf(scores, target, prior))
+    with np.errstate(divide="ignore"):
+        shares = metric_definitions.pav(scores, target)
+        llrs = np.log(shares) - np.log1p(-shares) - np.log(target.sum() / (~target).sum())
+    at = [np.flatnonzero(scores == x)[0] for x in drawn.pav.x]
+    assert_allclose(drawn.pav.y, llrs[at], rtol=1e-9, atol=1e-12)
+    assert (drawn.pav.x[0], drawn.pav.x[-1]) == (scores.min(), scores.max())
     for cell, part in drawn.cells.items():
         wanted = (same == int(cell.startswith("same"))) & (target == (cell.split()[1] == "target"))
         assert part.count == wanted.sum()

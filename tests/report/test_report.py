@@ -341,8 +341,8 @@ def test_det_axes_follow_the_systems(rates, ends):
 
 
 def test_few_trials_do_not_stretch_the_det_axes():
-    assert 'text-anchor="end">0.01</text>' in det_plot([det_of(0.002, n=1000)]).body
-    assert 'text-anchor="end">0.001</text>' not in det_plot([det_of(0.002, n=1000)]).body
+    assert 'text-anchor="end">0.01</text>' in det_plot([det_of(0.0001, n=1000)]).body
+    assert 'text-anchor="end">0.001</text>' not in det_plot([det_of(0.0001, n=1000)]).body
 
 
 def test_ticks_of_det_axes_do_not_crowd():
@@ -352,6 +352,15 @@ def test_ticks_of_det_axes_do_not_crowd():
         assert np.diff(scale(values)).min() * 392 > 28
         assert len(values) >= 3
         assert_allclose(values[0], low)
+
+
+def test_labels_below_an_axis_do_not_touch():
+    for low, high in ((0.00001, 0.985), (0.0001, 0.05), (0.001, 0.6)):
+        frame = svg.Axes(scales.probit(low, high), scales.probit(low, high), width=392).frame()
+        labels = re.findall(r'<text x="([\d.]+)" y="[\d.]+" text-anchor="middle">([\d.]+)</text>', frame)
+        ends = [(float(x) - svg.LETTER * len(text) / 2, float(x) + svg.LETTER * len(text) / 2) for x, text in labels]
+        assert len(ends) > 4
+        assert all(right + 4.9 < left for (_, right), (left, _) in itertools.pairwise(ends))
 
 
 def clipped_by_sampling(points, width, height, each=4001):
