@@ -1,7 +1,6 @@
 """Numbers that the commands give, against the Python API, in every order and with parts missing."""
 
 import json
-import warnings
 
 import numpy as np
 import pytest
@@ -13,30 +12,14 @@ from jointplda.commands import data_input, score_command
 from jointplda.commands.messages import Messages
 from jointplda.evaluation.evaluate import EvaluationSettings, TrialSides, evaluate
 from jointplda.formats import read_scores
-from worlds.command_line import run
-from worlds.files_on_disk import api_model, as_rows, make_world, write_tables
-
-PRIORS = (0.05, 0.5, 0.8)
-
-
-@pytest.fixture(scope="module")
-def small(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("small")
-    world, is_train = make_world()
-    train, test = world.take(is_train), world.take(~is_train)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model = api_model(train)
-    model.save(folder / "m")
-    write_tables(folder, "test", test)
-    write_tables(folder, "train", train)
-    return folder, train, test, model
+from worlds.command_line import run, score_arguments
+from worlds.files_on_disk import as_rows, write_tables
 
 
 @pytest.mark.parametrize("known", [False, True])
-def test_models_are_scored_in_any_order_and_in_pieces(known, small, tmp_path, monkeypatch):
+def test_models_are_scored_in_any_order_and_in_pieces(known, files, tmp_path, monkeypatch):
     monkeypatch.setattr(score_command, "TESTS_AT_ONCE", 3)
-    folder, _, test, model = small
+    folder, _, test, _, model = files
     rng = np.random.default_rng(0)
     rows = {"m2": [5, 1, 40], "m0": [7], "m1": [20, 33]}
     (tmp_path / "spk2utt").write_text("".join(f"{m} {' '.join(test.ids[r])}\n" for m, r in rows.items()))
@@ -44,7 +27,7 @@ def test_models_are_scored_in_any_order_and_in_pieces(known, small, tmp_path, mo
     pairs = [pairs[i] for i in rng.permutation(len(pairs))]
     (tmp_path / "t").write_text("".join(f"{m} {test.ids[i]}\n" for m, i in pairs))
     how = ["--channel", "language"] if known else ["--same-channel", 0.2]
-    run("score", folder / "m", "--enroll", folder / "test.npy", "--labels", folder / "test.tsv", "--models",
+    run("score", folder / "api.safetensors", *score_arguments(folder, "tsv"), "--models",
         tmp_path / "spk2utt", "--trials", tmp_path / "t", "--out", tmp_path / "s", *how)  # fmt: skip
     expected = []
     for name, i in pairs:
@@ -56,37 +39,37 @@ def test_models_are_scored_in_any_order_and_in_pieces(known, small, tmp_path, mo
     assert_allclose(found.values, expected, rtol=1e-8, atol=1e-8)
 
 
-def test_models_with_missing_samples(small, tmp_path):
-    folder, _, test, model = small
+def test_models_with_missing_samples(files, tmp_path):
+    folder, _, test, _, model = files
     (tmp_path / "spk2utt").write_text(f"m {test.ids[3]} absent {test.ids[9]}\n")
     (tmp_path / "t").write_text(f"m {test.ids[50]}\nm nobody\n")
-    run("score", folder / "m", "--enroll", folder / "test.npy", "--labels", folder / "test.tsv", "--models",
+    run("score", folder / "api.safetensors", *score_arguments(folder, "tsv"), "--models",
         tmp_path / "spk2utt", "--trials", tmp_path / "t", "--out", tmp_path / "s", "--allow-missing")  # fmt: skip
     expected = model.score_enrollment(model.enroll(test.X[[3, 9]], ["m", "m"]), test.X[[50]])
     assert_allclose(read_scores(tmp_path / "s").values, expected[0], rtol=1e-8)
 
 
-def test_truth_follows_its_trials_when_some_are_left_out(small, tmp_path):
-    folder, _, test, model = small
+def test_truth_follows_its_trials_when_some_are_left_out(files, tmp_path):
+    folder, _, test, _, model = files
     a, b, c = test.ids[[0, 1, 9]]
     (tmp_path / "t").write_text(f"{a} nobody target\n{a} {c} nontarget\n{a} {b} target\n")
-    run("score", folder / "m", "--enroll", folder / "test.npy", "--labels", folder / "test.tsv", "--trials",
+    run("score", folder / "api.safetensors", *score_arguments(folder, "tsv"), "--trials",
         tmp_path / "t", "--allow-missing", "--format", "wespeaker", "--out", tmp_path / "s")  # fmt: skip
     found = read_scores(tmp_path / "s")
     assert_array_equal(found.trials.target, [0, 1])
     assert_allclose(found.values, model.score_matrix(test.X[[0]], test.X[[9, 1]])[0], rtol=1e-8)
 
 
-def test_all_pairs_of_two_files_leave_out_the_same_ids(small, tmp_path):
-    folder, _, test, model = small
+def test_all_pairs_of_two_files_leave_out_the_same_ids(files, tmp_path):
+    folder, _, test, _, model = files
     part = test.take(np.arange(20)[::-1])
     write_tables(tmp_path, "part", part)
     ids = tmp_path / "both.tsv"
     ids.write_text((folder / "test.tsv").read_text())
     np.savez(tmp_path / "part.npz", embeddings=part.X, ids=part.ids)
     np.savez(tmp_path / "test.npz", embeddings=test.X, ids=test.ids)
-    run("score", folder / "m", "--enroll", tmp_path / "part.npz", "--test", tmp_path / "test.npz", "--all", "--out",
-        tmp_path / "s")  # fmt: skip
+    run("score", folder / "api.safetensors", "--enroll", tmp_path / "part.npz", "--test", tmp_path / "test.npz", "--all",
+        "--out", tmp_path / "s")  # fmt: skip
     found = read_scores(tmp_path / "s")
     assert not any(a == b for a, b in as_rows(found.trials))
     matrix = model.score_matrix(part.X, test.X)[part.ids[:, None] != test.ids]
@@ -107,8 +90,8 @@ def random_scores(folder, test, n=600, seed=0):
     return scores, target, first, second
 
 
-def test_intervals_and_cells_of_the_command_are_those_of_the_speakers(small, tmp_path):
-    test = small[2]
+def test_intervals_and_cells_of_the_command_are_those_of_the_speakers(files, tmp_path):
+    test = files[2]
     scores, target, first, second = random_scores(tmp_path, test)
     language = test.language.copy()
     language[::5] = ""
@@ -133,8 +116,8 @@ def test_intervals_and_cells_of_the_command_are_those_of_the_speakers(small, tmp
     assert not any(name.startswith(("Cllr", "actDCF")) for name in bare)
 
 
-def test_calibration_takes_its_prior(small, tmp_path):
-    scores, target, *_ = random_scores(tmp_path, small[2])
+def test_calibration_takes_its_prior(files, tmp_path):
+    scores, target, *_ = random_scores(tmp_path, files[2])
     done = run("calibrate", "train", tmp_path / "s", "--prior", 0.03, "--out", tmp_path / "c", "--json")
     expected = fit_affine(scores, target, prior=0.03)
     found = json.loads(done.stdout)
@@ -165,8 +148,8 @@ def test_labels_from_a_file_that_lacks_some(tmp_path):
     assert found.tolist() == ["cell", "", "hall"]
 
 
-def test_compare_trains_on_train_and_tests_on_test(small, tmp_path):
-    folder, train, *_ = small
+def test_compare_trains_on_train_and_tests_on_test(files, tmp_path):
+    folder, train, *_ = files
     rows = zip(train.ids, train.speaker, train.language, np.where(train.speaker < "s30", "train", "test"))
     text = "id\tspeaker\tlanguage\tsplit\n" + "".join("\t".join(row) + "\n" for row in rows)
     (tmp_path / "l.tsv").write_text(text)
@@ -179,8 +162,8 @@ def test_compare_trains_on_train_and_tests_on_test(small, tmp_path):
     assert json.loads(done.stdout)["systems"]["cosine"]["parts"]["pooled"]["targets"] == 10 * 6
 
 
-def test_resume_keeps_the_preprocessing_on_other_data(small, tmp_path):
-    folder, _, test, _ = small
+def test_resume_keeps_the_preprocessing_on_other_data(files, tmp_path):
+    folder, _, test, *_ = files
     labels = ["--speaker", "speaker", "--channel", "language"]
     run("train", folder / "train.npy", "--labels", folder / "train.tsv", *labels, "--center", "--length-norm", "--pca",
         6, "--speaker-rank", 3, "--channel-rank", 2, "--max-iter", 3, "--out", tmp_path / "a")  # fmt: skip
