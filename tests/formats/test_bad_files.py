@@ -339,6 +339,12 @@ def test_trials_that_point_to_no_name_are_not_written(tmp_path, kind, index):
     assert not list(tmp_path.iterdir())
 
 
+def test_new_files_have_the_usual_permissions(tmp_path):
+    (tmp_path / "usual").write_text("")
+    write_trials(TRIALS, tmp_path / "w")
+    assert (tmp_path / "w").stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
 def test_tables_whose_parts_differ_in_length_are_not_written(tmp_path):
     with pytest.raises(InputError, match="3 ids and embeddings of shape"):
         write_embeddings(EmbeddingTable(np.array(["a", "b", "c"]), X=np.ones((2, 3))), tmp_path / "w.npz")

@@ -266,7 +266,7 @@ def test_score_matrix_there_and_back(tmp_path):
 def test_scores_that_contradict(tmp_path):
     path = tmp_path / "s"
     path.write_text("a x 1\na y 2\na x 3\n")
-    with pytest.raises(FileError, match="s, line 3: the pair 'a' 'x' has the score 3.0, and 1.0 in line 1"):
+    with pytest.raises(FileError, match=r"s, line 3: the pair 'a' 'x' has the score 3\.0, and 1\.0 in line 1"):
         read_scores(path)
     path.write_text("a x 1\na x 1.0\n")
     assert len(read_scores(path).values) == 2
