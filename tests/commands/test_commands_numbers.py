@@ -68,8 +68,8 @@ def test_all_pairs_of_two_files_leave_out_the_same_ids(files, tmp_path):
     ids.write_text((folder / "test.tsv").read_text())
     np.savez(tmp_path / "part.npz", embeddings=part.X, ids=part.ids)
     np.savez(tmp_path / "test.npz", embeddings=test.X, ids=test.ids)
-    run("score", folder / "api.safetensors", "--enroll", tmp_path / "part.npz", "--test", tmp_path / "test.npz", "--all",
-        "--out", tmp_path / "s")  # fmt: skip
+    sides = ["--enroll", tmp_path / "part.npz", "--test", tmp_path / "test.npz"]
+    run("score", folder / "api.safetensors", *sides, "--all", "--out", tmp_path / "s")
     found = read_scores(tmp_path / "s")
     assert not any(a == b for a, b in as_rows(found.trials))
     matrix = model.score_matrix(part.X, test.X)[part.ids[:, None] != test.ids]
