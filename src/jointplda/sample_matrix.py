@@ -15,7 +15,9 @@ LARGEST = 1e100
 def check_not_masked(X: Any, what: str = "X") -> None:
     """Refuse masked numbers; other functions would read the values behind the mask."""
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
-        raise InputError("expected no masked numbers, got some; fill in or remove these samples.", parameter=what)
+        raise InputError(
+            "expected numbers without a mask, got masked ones; fill them in, or remove these samples.", parameter=what
+        )
 
 
 def as_matrix(X: Any, *, what: str = "X") -> AnyArray:

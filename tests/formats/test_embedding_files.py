@@ -135,7 +135,8 @@ def test_kaldi_archives_hold_vectors_of_one_length_and_no_objects(tmp_path):
 
 def test_npz_and_hdf5_by_their_names(tmp_path):
     for matrix, ids in (("embeddings", "ids"), ("data", "id"), ("X", "names"), ("Embeddings", "utt")):
-        arrays = {matrix: X, ids: IDS, "speaker": np.array(["s", "t"]), "age": np.array([30, 41]), "other": np.ones(7)}
+        labels = {"speaker": np.array(["s", "t"]), "age": np.array([30, 41]), "level": np.array([1.5, np.nan])}
+        arrays = {matrix: X, ids: IDS, **labels, "other": np.ones(7)}
         np.savez(tmp_path / "e", **arrays)
         with h5py.File(tmp_path / "e.h5", "w") as stored:
             for name, values in arrays.items():
@@ -143,7 +144,7 @@ def test_npz_and_hdf5_by_their_names(tmp_path):
         for path in (tmp_path / "e.npz", tmp_path / "e.h5"):
             table = read_embeddings(path)
             assert is_expected(table)
-            assert columns_of(table) == {"speaker": ["s", "t"], "age": ["30", "41"]}
+            assert columns_of(table) == {"speaker": ["s", "t"], "age": ["30", "41"], "level": ["1.5", ""]}
 
 
 def test_content_decides_and_not_the_name(tmp_path):

@@ -86,13 +86,13 @@ def test_covariances_there_and_back():
 
 def test_covariances_that_cannot_be():
     eye = np.eye(2)
-    with pytest.raises(InputError, match="within should be positive definite"):
+    with pytest.raises(InputError, match="within: expected a positive definite"):
         from_covariances(np.zeros(2), eye, np.zeros((2, 2)))
-    with pytest.raises(InputError, match="between should be positive semidefinite"):
+    with pytest.raises(InputError, match="between: expected a positive semidefinite"):
         from_covariances(np.zeros(2), -eye, eye)
-    with pytest.raises(InputError, match="between should be finite and symmetric"):
+    with pytest.raises(InputError, match="between: expected a finite and symmetric"):
         from_covariances(np.zeros(2), np.array([[1.0, 2.0], [0.0, 1.0]]), eye)
-    with pytest.raises(InputError, match=r"within should have the shape \(2, 2\), got \(3, 3\)"):
+    with pytest.raises(InputError, match=r"within: expected shape \(2, 2\), got \(3, 3\)"):
         from_covariances(np.zeros(2), eye, np.eye(3))
     with pytest.raises(InputError, match="has no inverse"):
         to_covariances(KaldiPlda(np.zeros(2), np.zeros((2, 2)), np.ones(2)))

@@ -12,7 +12,7 @@ from jointplda.trial_list import ScoreTable, Trials
 def trials(models, samples, target=(1, 0)):
     rows = np.arange(2)
     return Trials(
-        np.array(models), np.array(samples), rows, rows, None if target is None else np.array(target, np.int8)
+        np.array([*models]), np.array([*samples]), rows, rows, None if target is None else np.array(target, np.int8)
     )
 
 
@@ -52,7 +52,7 @@ def test_trials(tmp_path, kind, content, message, remedy):
     [
         ("wespeaker", trials(A, A, None), "needs a label for every trial", "kaldi"),
         ("npy", trials(("a", "a"), ("x", "x"), None), "repeat a pair", "nist"),
-        ("npy", trials(A, A), "these have none: 'a b', 'b a' (2 in all)", None),
+        ("npy", trials("abcd", "vwxyz"), "these have none: 'a w', 'a x', 'a y', 'a z', 'b v', ... (18 in all)", None),
         ("bosaris", trials(("a", "a"), ("x", "x"), None), "repeat a pair", "nist"),
         ("kaldi", trials(("llr", "b"), A), "would be read as a header", "nist"),
     ],

@@ -161,7 +161,9 @@ def to_covariances(plda: KaldiPlda) -> tuple[Array, Array, Array]:
     try:
         inverse = np.linalg.inv(plda.transform)
     except np.linalg.LinAlgError:
-        raise InputError("The transform of the PLDA model has no inverse, so it has no covariances.") from None
+        raise InputError(
+            "the transform of the PLDA model has no inverse, so the model has no covariances.", parameter="plda"
+        ) from None
     return plda.mean, symmetric((inverse * plda.psi) @ inverse.T), symmetric(inverse @ inverse.T)
 
 
@@ -181,15 +183,20 @@ def from_covariances(mean: Array, between: Array, within: Array) -> KaldiPlda:
     mean, between, within = (np.asarray(a, dtype=np.float64) for a in (mean, between, within))
     for name, matrix in (("between", between), ("within", within)):
         if matrix.shape != (mean.size, mean.size):
-            raise InputError(f"{name} should have the shape {(mean.size, mean.size)}, got {matrix.shape}.")
+            raise InputError(f"expected shape {(mean.size, mean.size)}, got {matrix.shape}.", parameter=name)
         if not np.all(np.isfinite(matrix)) or not np.allclose(matrix, matrix.T, atol=1e-8 * np.abs(matrix).max()):
-            raise InputError(f"{name} should be finite and symmetric.")
+            raise InputError("expected a finite and symmetric matrix.", parameter=name)
     try:
         psi, vectors = eigh(symmetric(between), symmetric(within))
     except np.linalg.LinAlgError:
-        raise InputError("within should be positive definite; add a little to its diagonal.") from None
+        raise InputError(
+            "expected a positive definite matrix; add a small number to its diagonal.", parameter="within"
+        ) from None
     if psi[0] < -1e-8 * max(psi[-1], 1.0):
-        raise InputError(f"between should be positive semidefinite; relative to within it has variance {psi[0]:.3g}.")
+        raise InputError(
+            f"expected a positive semidefinite matrix, got one with a variance of {psi[0]:.3g} relative to within.",
+            parameter="between",
+        )
     return KaldiPlda(mean, np.ascontiguousarray(vectors[:, ::-1].T), np.maximum(psi[::-1], 0.0))
 
 

@@ -29,7 +29,7 @@ _SPACE = b" \t\r\n"
 
 
 def read_binary(stream: BinaryIO, where: str) -> NDArray[Any]:
-    """One vector or matrix after its binary mark: token, sizes, numbers."""
+    """A vector or matrix in binary form, from what follows the binary mark: token, sizes, numbers."""
     token = stream.read(3)
     if token[:2] not in _TYPES or token[2:] != b" ":
         raise FileError(f"{where}: expected a vector (FV, DV) or matrix (FM, DM), got {token!r}.")
@@ -53,7 +53,7 @@ def _size(stream: BinaryIO, where: str) -> int:
 
 
 def read_text(stream: BinaryIO, where: str) -> NDArray[np.float64]:
-    """One vector ``[ 1 2 ]`` or matrix (rows on lines of their own) as text, from its bracket on."""
+    """A vector ``[ 1 2 ]``, or a matrix with a line for each row, as text that starts at the bracket."""
     rows: list[list[bytes]] = []
     closed = False
     for line in iter(stream.readline, b""):
@@ -88,7 +88,7 @@ def read_ark(path: Path) -> EmbeddingTable:
 
 
 def _key(stream: BinaryIO) -> bytes:
-    """The next key and the one space after it; nothing at the end of the file."""
+    """Read the next key and the space after it; the key is empty at the end of the file."""
     key = b""
     while byte := stream.read(1):
         if byte not in _SPACE:
@@ -112,7 +112,7 @@ def _vector(stream: BinaryIO, where: str) -> NDArray[Any]:
 
 
 def _pushed_back(start: bytes, stream: BinaryIO) -> BinaryIO:
-    """The rest of a text record, whose first bytes were read already; Kaldi ends a record with its line."""
+    """A text record whose first bytes were read already; a record ends with the line that holds its bracket."""
     text = start + stream.readline()
     while b"]" not in text and (more := stream.readline()):
         text += more
@@ -183,7 +183,7 @@ def _archive(name: str, script: Path, number: int) -> Path:
 
 
 def stacked(ids: Sequence[str], vectors: Sequence[NDArray[Any]], path: Path) -> EmbeddingTable:
-    """Vectors of equal length as one matrix, float64 if one of them is."""
+    """Vectors of equal length as one matrix, which is float64 if one of them is."""
     if not vectors:
         raise FileError(f"{path}: holds no vectors.")
     if not len(vectors[0]):
@@ -198,7 +198,7 @@ def stacked(ids: Sequence[str], vectors: Sequence[NDArray[Any]], path: Path) -> 
 
 
 def binary(values: NDArray[Any]) -> bytes:
-    """A vector or matrix as Kaldi's binary, without the mark before it."""
+    """A vector or matrix in Kaldi's binary form, without the binary mark before it."""
     kind = "F" if values.dtype == np.float32 else "D"
     sizes = b"".join(b"\4" + size.to_bytes(4, "little") for size in values.shape)
     token = f"{kind}{'V' if values.ndim == 1 else 'M'} ".encode()

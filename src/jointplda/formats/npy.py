@@ -1,4 +1,4 @@
-"""NumPy files, never with pickled objects in them."""
+"""NumPy files. Arrays of Python objects, which NumPy stores as pickles, are neither read nor written."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _DAMAGE = (
 
 
 def read_npy(path: Path) -> NDArray[Any]:
-    """The one array of an ``.npy`` file."""
+    """The array of an ``.npy`` file."""
     try:
         with open(path, "rb") as stream:
             return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
