@@ -87,13 +87,14 @@ def clip(points: Array, width: float, height: float) -> list[Array]:
             enter = np.where(towards < 0, np.maximum(enter, t), enter)
             leave = np.where(towards > 0, np.minimum(leave, t), leave)
             leave = np.where((towards == 0) & (room < 0), -1.0, leave)
-    pieces: list[list[Array]] = []
-    for i in np.flatnonzero(enter <= leave):
-        first, last = start[i] + enter[i] * step[i], start[i] + leave[i] * step[i]
-        if not pieces or not np.array_equal(pieces[-1][-1], start[i]):
-            pieces.append([first])
-        pieces[-1].append(points[i + 1] if leave[i] == 1 else last)
-    return [np.array(piece) for piece in pieces]
+    shown = np.flatnonzero(enter <= leave)
+    joined = (np.diff(shown) == 1) & (leave[shown[:-1]] == 1)
+    pieces = []
+    for run in np.split(shown, np.flatnonzero(~joined) + 1) if len(shown) else ():
+        first, last = run[0], run[-1]
+        ends = start[[first, last]] + np.array([[enter[first]], [leave[last]]]) * step[[first, last]]
+        pieces.append(np.vstack((ends[:1], points[run[1:]], ends[1:])))
+    return pieces
 
 
 def path(points: Array) -> str:
