@@ -191,7 +191,7 @@ def test_plda_predicts_too():
     labels = [f"speaker{v}" for v in s]
     for model in (PLDA(3, tol=1e-3).fit(X, labels), PLDA(3, 1, tol=1e-3).fit(X, labels)):
         assert np.mean(model.predict(X) == np.array(labels)) > 0.5
-        with pytest.raises(ValueError, match="knows no channels"):
+        with pytest.raises(ValueError, match="samples share no channels"):
             model.predict(X, channels=labels)
 
 

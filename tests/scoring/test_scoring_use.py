@@ -87,15 +87,15 @@ def test_an_interrupted_file_is_not_left(tmp_path, monkeypatch):
         (lambda m, E, T: m.score_trials(E, T, [[0.5, 1]]), "pairs: expected integers"),
         (lambda m, E, T: m.score_trials(E, T, [0, 1]), r"shape \(trials, 2\)"),
         (lambda m, E, T: m.enroll(E, ["a"]), "models: expected 5 labels"),
-        (lambda m, E, T: m.enroll(E, ["a", None, "b", "b", "b"]), r"no model given for row\(s\) \[1\]"),
-        (lambda m, E, T: m.score_enrollment(E, T), "expected what enroll"),
+        (lambda m, E, T: m.enroll(E, ["a", None, "b", "b", "b"]), r"row\(s\) \[1\] have none"),
+        (lambda m, E, T: m.score_enrollment(E, T), "expected an Enrollment"),
         (
             lambda m, E, T: m.score_enrollment(m.enroll(E, list("aabbc")), T, models=["a", "q"]),
-            r"1 of them were not enrolled, such as \['q'\]",
+            r"1 of the models were not enrolled, such as \['q'\]",
         ),
         (
             lambda m, E, T: m.score_enrollment(m.enroll(E, list("aabbc")), T, test_channels=["x"] * 4),
-            "the enrollment was made without channels",
+            "the models were enrolled without channels",
         ),
         (lambda m, E, T: m.score_enrollment(m.enroll(E, list("aabbc")), T, beam=0), "beam: expected a whole number"),
         (lambda m, E, T: m.score_sets(E, [T]), "sets_a: expected a list"),
@@ -126,9 +126,9 @@ def test_what_another_model_prepared_is_refused():
     model, p = make((3, 2))
     other, _ = make((3, 2), seed=7)
     E, T = sides()
-    with pytest.raises(ValueError, match="prepared by another model, or before this one was fitted again"):
+    with pytest.raises(ValueError, match="prepared by another model, or by an earlier fit"):
         model.score_matrix(other.prepare(E), T)
-    with pytest.raises(ValueError, match="made by another model"):
+    with pytest.raises(ValueError, match="enrolled by another model"):
         model.score_enrollment(other.enroll(E, list("aabbc")), T)
     same = JointPLDA.from_parameters(p.mean, *p.loadings, np.linalg.inv(p.noise))
     assert np.array_equal(model.score_matrix(same.prepare(E), T), model.score_matrix(E, T))
@@ -141,9 +141,9 @@ def test_one_parameter_that_differs_makes_another_model(changed):
     parameters = {name: getattr(model, name) for name in ("mean_", "V_", "U_", "D_")}
     parameters[changed] = parameters[changed] * (1 + 1e-12)
     other = JointPLDA.from_parameters(*parameters.values())
-    with pytest.raises(ValueError, match="enroll: was prepared by another model"):
+    with pytest.raises(ValueError, match="enroll: the samples were prepared by another model"):
         model.score_matrix(other.prepare(E), T)
-    with pytest.raises(ValueError, match="enrollment: was made by another model"):
+    with pytest.raises(ValueError, match="enrollment: the models were enrolled by another model"):
         model.score_enrollment(other.enroll(E, list("aabbc")), T)
 
 

@@ -1,4 +1,4 @@
-"""The scoring methods that all estimators have: models, models that choose their settings, and pipelines."""
+"""The scoring methods that all estimators have."""
 
 from os import PathLike
 from typing import Any
@@ -9,27 +9,27 @@ from jointplda._typing import AnyArray, Array
 from jointplda.progress import ProgressCallback
 from jointplda.scoring.enrollment import Enrollment
 from jointplda.scoring.pairs import PreparedSide
-from jointplda.scoring.scorer import PairOptions, Scorer
+from jointplda.scoring.scorer import ScoreOptions, Scorer
 from jointplda.scoring.trial_arguments import checked_sets
 
 
 class ScoringMethods:
-    """Scores of samples that ``_transformed`` makes ready for the model of ``_scorer``."""
+    """Scores of samples by the model of ``_scorer``, after ``_transformed`` has preprocessed them."""
 
     def _scorer(self) -> Scorer:
         """The scorer of the fitted model."""
         raise NotImplementedError
 
     def _transformed(self, X: Any) -> Any:
-        """Samples as the model takes them: preprocessed, in a pipeline."""
+        """Samples as the model takes them; a pipeline preprocesses them."""
         return X
 
     def _checked(self, X: Any) -> Any:
-        """The same, with the checks of scikit-learn (names and numbers of features) where X is a whole data set."""
+        """The same after scikit-learn's checks of the names and the number of features."""
         return self._transformed(X)
 
     def prepare(self, X: Any, dtype: Any = None) -> PreparedSide:
-        """Prepare samples X (n, d) once, to be scored many times by ``score_matrix`` and ``score_trials``."""
+        """Prepare samples X (n, d) once, so that ``score_matrix`` and ``score_trials`` can score them many times."""
         return self._scorer().prepare(self._transformed(X), dtype)
 
     def score_matrix(
@@ -48,41 +48,40 @@ class ScoringMethods:
         threads: int | None = None,
         callback: ProgressCallback | None = None,
     ) -> AnyArray:
-        """Log-likelihood ratios of every enrollment sample against every test sample, averaged over the channels.
+        """Log-likelihood ratios of every enrollment sample against every test sample.
 
         Parameters
         ----------
-        enroll, test : (n, d), (m, d) arrays, or what ``prepare`` gave
+        enroll, test : (n, d), (m, d) arrays, or results of ``prepare``
         same_channel : float, pair, or (conditions, 2)
-            P(same channel | same speaker) and P(same channel | different speakers); one number serves for both,
-            one pair for all conditions. 0 and 1 are exact.
+            P(same channel | same speaker) and P(same channel | different speakers), by which scores are averaged over
+            unknown channels. One number stands for both, one pair for all conditions. 0 and 1 are exact.
         enroll_channels, test_channels : as ``channels`` in ``fit``, optional
-            Known channels: equal labels are one channel. A label that training has seen brings what training
-            learned of that channel, unless ``use_training`` is False. Missing labels are averaged over.
+            Known channels: equal labels are the same channel, and missing labels are averaged over.
         channel_weights : "estimated" or mapping, optional
-            For missing labels: probabilities of the training channels and of a new one (key None), in place of
-            ``same_channel``; "estimated" takes them from the training samples. One mapping per condition if there are
-            several.
+            Probabilities of the training channels and of a new one (key None), which replace ``same_channel`` for
+            missing labels; "estimated" takes them from the training samples. Several conditions need a list of these.
+        use_training : bool
+            Whether a label of a training channel brings the posterior of that channel.
         calibrated : bool
-            Apply the calibration that the model carries, if any; False gives the model's own LLRs.
+            Whether to apply the calibration of the model, if it has one.
         dtype : float32 or float64, optional
-            Default: float32 if both sides are.
+            Type of the scores; default: float32 if both sides are float32.
         out : path, optional
-            Write a .npy file block by block, and return it as a memmap.
+            A .npy file to write block by block; it is returned as a memmap.
         threads : int, optional
-            Default: one per core.
+            Number of threads; default: one per core.
         callback : callable, optional
             Called with a ``jointplda.Progress`` after every block of rows.
 
         Returns
         -------
         (n, m) array
-            log p(pair | same speaker) - log p(pair | different speakers), in nats, with its constant: at 0 both are
-            as likely. Accept at a prior of P for the same speaker if the LLR is above -log(P / (1 - P)).
+            log p(pair | same speaker) - log p(pair | different speakers) in nats; at 0 the pair is equally likely under
+            both. With a prior P of the same speaker, accept if the LLR is above -log(P / (1 - P)).
         """
-        options = PairOptions(
-            same_channel, enroll_channels, test_channels, channel_weights, use_training, calibrated, dtype, threads
-        )
+        channels = (enroll_channels, test_channels)
+        options = ScoreOptions(same_channel, channels, channel_weights, use_training, calibrated, dtype, threads)
         return self._scorer().matrix(self._side(enroll), self._side(test), options, out, callback)
 
     def score_trials(
@@ -105,19 +104,14 @@ class ScoringMethods:
         Parameters
         ----------
         pairs : (trials, 2) integers
-            Row of ``enroll`` and row of ``test`` of each trial.
-        enroll, test, same_channel, enroll_channels, test_channels, channel_weights, use_training, calibrated, dtype
-            As in ``score_matrix``.
-        threads : int, optional
-            As in ``score_matrix``.
+            Row of ``enroll`` and row of ``test`` of each trial. All other parameters are as in ``score_matrix``.
         """
-        options = PairOptions(
-            same_channel, enroll_channels, test_channels, channel_weights, use_training, calibrated, dtype, threads
-        )
+        channels = (enroll_channels, test_channels)
+        options = ScoreOptions(same_channel, channels, channel_weights, use_training, calibrated, dtype, threads)
         return self._scorer().trials(self._side(enroll), self._side(test), pairs, options)
 
     def enroll(self, X: Any, models: Any, channels: Any = None, *, use_training: bool = True) -> Enrollment:
-        """Make models of one or more samples each.
+        """Enroll models of one or more samples each.
 
         Parameters
         ----------
@@ -125,10 +119,10 @@ class ScoringMethods:
         models : (n,) labels
             The model that each sample belongs to.
         channels : as in ``fit``, optional
-            Known channels; a missing label is a channel of its own. Without it the channels are not known, and
-            scores are sums over which samples may share one.
+            Known channels; a missing label is a channel of its own. Without this argument no channel is known, and
+            scores are sums over the ways in which samples may share channels.
         use_training : bool
-            Whether a label that training has seen brings what training learned of that channel.
+            As in ``score_matrix``.
         """
         return self._scorer().enroll(self._transformed(X), models, channels, use_training)
 
@@ -149,30 +143,20 @@ class ScoringMethods:
         Parameters
         ----------
         test_channels : labels, optional
-            Known test channels, for an enrollment with known ones: a label of the enrollment is that channel, any
-            other (or none) a new one. Without it the test channel is a new one: the paper's last section.
+            Channels of the test samples, if the channels of the enrollment are known. Any label that the enrollment
+            does not have is a new channel; so are all channels by default, as in the paper's last section.
         same_channel : as in ``score_matrix``
-            For an enrollment without channels: the Chinese-restaurant prior over partitions whose two-sample case
-            is this prior.
+            If the channels of the enrollment are not known: P(same channel) of two samples, from which follows a
+            Chinese-restaurant prior over the partitions of more samples into channels.
         models : sequence of labels, optional
             Score only these models, in this order.
         beam : int, optional
-            Partitions kept. Default: all of them up to 4,140 (8 samples, one condition), a beam of 200 above.
-        calibrated : bool
-            As in ``score_matrix``. The calibration was made for pairs of samples.
-        dtype : float32 or float64, optional
-            As in ``score_matrix``.
+            Number of partitions kept; default: all of them up to 4,140 (8 samples, one condition), else 200.
+        calibrated, dtype
+            As in ``score_matrix``. The calibration was fitted to pairs of single samples.
         """
-        return self._scorer().against(
-            enrollment,
-            self._transformed(test),
-            test_channels=test_channels,
-            same_channel=same_channel,
-            models=models,
-            beam=beam,
-            calibrated=calibrated,
-            dtype=dtype,
-        )
+        options = ScoreOptions(same_channel, (None, test_channels), calibrated=calibrated, dtype=dtype, beam=beam)
+        return self._scorer().against(enrollment, self._transformed(test), models, options)
 
     def score_sets(
         self,
@@ -193,36 +177,27 @@ class ScoringMethods:
         ----------
         sets_a, sets_b : sequences of (n_i, d) arrays
         channels_a, channels_b : sequences of labels, one per set, optional
-            Known channels, as in ``fit``; equal labels are one channel, in both sets of a pair. Give both or none.
-        same_channel : as in ``score_matrix``
-            Prior of partitions where channels are not known.
+            Known channels of the samples, as in ``fit``; give both or none.
         pairs : (n, 2) integers, optional
             Score only these pairs of sets.
-        use_training, calibrated, beam
-            As in ``enroll`` and ``score_enrollment``; exact up to 8 samples in both sets together.
+        same_channel, use_training, calibrated, beam
+            As in ``score_enrollment`` and ``score_matrix``; the number of samples is that of both sets together.
         """
         scorer = self._scorer()
-        named = (("sets_a", sets_a), ("sets_b", sets_b))
-        sides = [[self._transformed(X) for X in checked_sets(sets, name)] for name, sets in named]
-        return scorer.sets(
-            *sides,
-            channels_a=channels_a,
-            channels_b=channels_b,
-            same_channel=same_channel,
-            pairs=pairs,
-            use_training=use_training,
-            calibrated=calibrated,
-            beam=beam,
-        )
+        a = [self._transformed(X) for X in checked_sets(sets_a, "sets_a")]
+        b = [self._transformed(X) for X in checked_sets(sets_b, "sets_b")]
+        channels = (channels_a, channels_b)
+        options = ScoreOptions(same_channel, channels, use_training=use_training, calibrated=calibrated, beam=beam)
+        return scorer.sets(a, b, pairs, options)
 
     def predict_log_proba(self, X: Any, channels: Any = None) -> Array:
-        """Log posterior of every training speaker, all equally probable before: (n, speakers)."""
+        """Log posterior of every training speaker for equal priors, (n, speakers); see ``predict_proba``."""
         return self._scorer().speaker_log_posterior(self._checked(X), channels)
 
     def predict_proba(self, X: Any, channels: Any = None) -> Array:
-        """Posterior of every training speaker (columns as ``classes_``): the closed set.
+        """Posterior of every training speaker for equal priors, (n, speakers), in the order of ``classes_``.
 
-        A channel that training has seen brings its posterior; any other, or none, is a new one.
+        A channel of training brings its posterior; any other channel, or a missing label, is a new channel.
         """
         return np.exp(self.predict_log_proba(X, channels))
 
@@ -234,7 +209,7 @@ class ScoringMethods:
 
     @property
     def classes_(self) -> AnyArray:
-        """The training speakers, in the order of ``predict_proba``."""
+        """Labels of the training speakers, in the order of ``predict_proba``."""
         training = self._scorer().fitted.training
         if training is None:
             raise AttributeError("this model does not know its training speakers")
@@ -248,15 +223,14 @@ class ScoringMethods:
     def channel_posterior(
         self, X: Any, channel_weights: Any = "estimated", condition: int = 0
     ) -> tuple[tuple[Any, ...], Array]:
-        """Posterior over the training channels of a condition, and a new channel.
+        """Posterior of the training channels of a condition, and of a new channel.
 
         Parameters
         ----------
         channel_weights : "estimated" or mapping
             Prior probabilities of the training channels and of a new one (key None).
         condition : int
-            Position of the nuisance condition, where there are several; the channels of the others are taken to be
-            new.
+            Position of the nuisance condition, if there are several; the channels of the others count as new.
 
         Returns
         -------

@@ -1,7 +1,7 @@
-"""Several enrollment samples per model, against single test samples.
+"""Enrolled models of several samples each, to be scored against single test samples.
 
-Given a model's samples E, its latents are Gaussian: z = [y, x of each channel] ~ N(zhat, Sigma). A test sample of the
-same speaker sees y; one that shares a channel with E sees that channel's x whoever speaks. So
+Given the samples E of a model, its latents are Gaussian: z = [y, x of each channel] ~ N(zhat, Sigma). A test sample of
+the same speaker has the y of the model; one that shares a channel with E has the x of that channel, whoever speaks. So
 
     LLR = log p(m_T | y, x ~ E) - log p(m_T | y ~ N(0, I), x ~ E)
 
@@ -10,7 +10,7 @@ Where the channels of E are not known, both terms are sums over partitions, weig
 """
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,19 +23,20 @@ from jointplda.scoring.partitions import Solver
 
 @dataclass(frozen=True)
 class Group:
-    """Models whose samples have the same counts of channels, and so the same posterior covariance.
+    """Models with the same numbers of samples in their channels, and so the same posterior covariance.
 
     Attributes
     ----------
     models : (M,) int64
+        Positions of the models in the enrollment.
     means : (M, size), covariance : (size, size)
         Posterior of all latents, stacked.
     codes : (n, 1 + conditions) int64
         Levels of the samples, in canonical order.
     levels : tuple of (M, levels) int64
-        For each condition, which label each level of each model has; -1 if none.
+        For each condition, the label of each level of each model, as a code; -1 if it has none.
     trained : tuple of (levels,) int64
-        For each condition, which training channel each level is; -1 if none.
+        For each condition, the training channel that each level is; -1 if it is a new channel.
     """
 
     models: IntArray
@@ -45,6 +46,11 @@ class Group:
     levels: tuple[IntArray, ...]
     trained: tuple[IntArray, ...]
 
+    def subset(self, rows: IntArray) -> "Group":
+        """The group of some of its models."""
+        levels = tuple(codes[rows] for codes in self.levels)
+        return replace(self, models=self.models[rows], means=self.means[rows], levels=levels)
+
 
 @dataclass(frozen=True)
 class Enrollment:
@@ -53,20 +59,21 @@ class Enrollment:
     Attributes
     ----------
     models : tuple
-        Their labels, in the order of the rows of a score matrix.
+        Labels of the models, in the order of the rows of a score matrix.
     channels_known : bool
+        Whether the channels of the samples are known.
     channel_labels : tuple of tuples
-        Labels of the channels of each condition, where they are known.
+        Labels of the channels of each condition, if they are known.
     conditions : tuple of str, optional
-        Names of the conditions as the channels were given.
+        Names of the conditions in the ``channels`` that the models were enrolled with.
     trained : bool
-        Whether labels that training has seen bring its posterior; they come first in ``channel_labels``.
+        Whether channels of training keep their posterior; their labels come first in ``channel_labels``.
     groups : tuple of Group
-        Where channels are known.
+        The models, if channels are known.
     samples : tuple of (n, r)
-        phi of each model's samples, where they are not.
+        phi of the samples of each model, if channels are not known.
     parameters : Parameters
-        What it was made with.
+        Parameters of the model that enrolled them.
     """
 
     models: tuple[Hashable, ...]
@@ -83,24 +90,25 @@ class Enrollment:
 
 
 def factors_of(shareable: tuple[int, ...], pattern: tuple[bool, ...] | None = None) -> tuple[int, ...]:
-    """The speaker and the conditions that a pattern says are shared (default: all)."""
+    """The speaker and the shared conditions as factors: those of ``pattern``, or all."""
     chosen = shareable if pattern is None else [k for k, same in zip(shareable, pattern, strict=True) if same]
     return (0, *chosen)
 
 
 def enroll_known(
-    phi: Array, models: IntArray, codes: IntArray, n_models: int, solver: Solver, seen: KnownChannels | None = None
+    phi: Array, models: IntArray, codes: IntArray, n_models: int, solver: Solver, known: KnownChannels | None = None
 ) -> tuple[Group, ...]:
-    """Group models by their counts and find their posteriors.
+    """Group models by the numbers of samples in their channels, and compute their posteriors.
 
     Parameters
     ----------
     phi : (n, r)
     models : (n,) int64
+        The model of each sample.
     codes : (n, conditions) int64
-        Channel labels; -1 is a channel of its own.
-    seen : KnownChannels, optional
-        What training has seen: codes below its number of channels are these.
+        The channel of each sample; -1 is a channel that no other sample shares.
+    known : KnownChannels, optional
+        Channels of training, which are the codes below their number.
     """
     local, labels = _local_levels(models, codes)
     keys = np.concatenate([models[:, None], local], axis=1)
@@ -109,21 +117,21 @@ def enroll_known(
     counts = np.bincount(models, minlength=n_models)
     start = np.concatenate([[0], np.cumsum(counts)])
     K = local.shape[1]
-    trained = np.full_like(local, -1) if seen is None else np.where(codes[order] < seen.sizes, codes[order], -1)
+    trained = np.full_like(local, -1) if known is None else np.where(codes[order] < known.sizes, codes[order], -1)
     rows = np.concatenate([local, trained], axis=1)
     groups: list[Group] = []
     for size in np.unique(counts):
-        some = np.flatnonzero(counts == size)
-        at = start[some][:, None] + np.arange(size)
-        patterns, which = np.unique(rows[at].reshape(len(some), -1), axis=0, return_inverse=True)
+        of_size = np.flatnonzero(counts == size)
+        at = start[of_size][:, None] + np.arange(size)
+        patterns, which = np.unique(rows[at].reshape(len(of_size), -1), axis=0, return_inverse=True)
         for g, pattern in enumerate(patterns.reshape(len(patterns), size, 2 * K)):
-            mine = np.flatnonzero(which.reshape(-1) == g)
-            groups.append(_group(pattern, some[mine], phi[at[mine]], labels, solver, seen))
+            members = np.flatnonzero(which.reshape(-1) == g)
+            groups.append(_group(pattern, of_size[members], phi[at[members]], labels, solver, known))
     return tuple(groups)
 
 
 def _group(
-    pattern: IntArray, models: IntArray, phi: Array, labels: list[IntArray], solver: Solver, seen: KnownChannels | None
+    pattern: IntArray, models: IntArray, phi: Array, labels: list[IntArray], solver: Solver, known: KnownChannels | None
 ) -> Group:
     """Posterior of models (M,) with samples phi (M, n, r) whose levels and training channels are (n, 2 K)."""
     K = pattern.shape[1] // 2
@@ -132,9 +140,9 @@ def _group(
     trained = tuple(np.full(size, -1, dtype=np.int64) for size in sizes)
     for k, own in enumerate(trained):
         own[pattern[:, k]] = pattern[:, K + k]
-    if seen is not None and any((own >= 0).any() for own in trained):
-        prior, eta0, _ = seen.stacked_prior(1, trained)
-        solved = solve(Assignment(assignment), solver.latents, prior)
+    if known is not None and any((own >= 0).any() for own in trained):
+        prior, eta0, _ = known.stacked_prior(1, trained)
+        solved = solve(Assignment(assignment), solver.projection, prior)
     else:
         eta0, solved = np.zeros(1), solver.solve(assignment)
     eta = solved.sums(phi) + eta0
@@ -149,7 +157,7 @@ def _group(
 
 
 def _local_levels(models: IntArray, codes: IntArray) -> tuple[IntArray, list[IntArray]]:
-    """Number each model's channels from 0, the one with most samples first, and say which labels they have."""
+    """Number the channels of each model from 0, the one with most samples first; return also their labels."""
     n_models, local, labels = int(models.max()) + 1, np.empty_like(codes), []
     for k in range(codes.shape[1]):
         alone = codes[:, k] < 0

@@ -1,11 +1,13 @@
-"""How likely samples are under an assignment to speakers and channels.
+"""The evidence of samples under an assignment to speakers and channels.
 
-An assignment gives every sample a level of every factor. Relative to noise alone, and with a standard normal prior,
+An assignment says which level of every factor each sample carries. Relative to noise alone, and with a standard normal
+prior of all latents,
 
     log p(samples | assignment) = 1/2 eta' Lambda^-1 eta - 1/2 log|Lambda|
     Lambda = I + sum_i P_i' G P_i,     eta = sum_i P_i' phi_i
 
-where P_i picks the latents that sample i carries. Lambda depends on the assignment only.
+where P_i selects the latents that sample i carries. Lambda depends on the assignment only, so samples with equal
+assignments share its factorisation.
 """
 
 from dataclasses import dataclass
@@ -29,31 +31,31 @@ class Assignment:
 
     codes: IntArray
 
-    def rows(self, latents: Projection) -> list[IntArray]:
-        """Positions in the stacked latents that each sample carries, in the order of z."""
+    def rows(self, projection: Projection) -> list[IntArray]:
+        """Positions of the latents of each sample among all stacked latents, in the order of z."""
         starts, start = [], 0
-        for k, rank in enumerate(latents.ranks):
+        for k, rank in enumerate(projection.ranks):
             starts.append(start)
             start += (int(self.codes[:, k].max(initial=-1)) + 1) * rank
         return [
             np.concatenate(
                 [
                     starts[k] + code * rank + np.arange(rank)
-                    for k, (code, rank) in enumerate(zip(row, latents.ranks, strict=True))
+                    for k, (code, rank) in enumerate(zip(row, projection.ranks, strict=True))
                 ]
             )
             for row in self.codes.tolist()
         ]
 
-    def size(self, latents: Projection) -> int:
-        """Number of stacked latents."""
+    def size(self, projection: Projection) -> int:
+        """Number of stacked projection."""
         levels = self.codes.max(axis=0, initial=-1) + 1
-        return int(levels @ np.array(latents.ranks))
+        return int(levels @ np.array(projection.ranks))
 
 
 @dataclass(frozen=True)
 class Solved:
-    """Lambda of one assignment, factored."""
+    """Lambda^-1 and log |Lambda| of an assignment, with the positions of the latents of each sample."""
 
     rows: list[IntArray]
     covariance: Array
@@ -72,11 +74,11 @@ class Solved:
         return result
 
 
-def solve(assignment: Assignment, latents: Projection, prior: Array | None = None) -> Solved:
+def solve(assignment: Assignment, projection: Projection, prior: Array | None = None) -> Solved:
     """Build and factor Lambda; ``prior`` replaces the identity as the prior precision."""
-    rows = assignment.rows(latents)
-    Lambda = np.eye(assignment.size(latents)) if prior is None else prior.copy()
-    for one in rows:
-        Lambda[np.ix_(one, one)] += latents.G
+    rows = assignment.rows(projection)
+    Lambda = np.eye(assignment.size(projection)) if prior is None else prior.copy()
+    for positions in rows:
+        Lambda[np.ix_(positions, positions)] += projection.G
     factor = cholesky(Lambda)
     return Solved(rows, inverse_from_factor(factor), log_determinant(factor))

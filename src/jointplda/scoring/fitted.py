@@ -1,4 +1,4 @@
-"""A fitted model as one frozen record: what ``fit``, ``load`` and ``from_parameters`` end in.
+"""A fitted model as one frozen record, which ``fit``, ``load`` and ``from_parameters`` end in.
 
 Scoring, storing and reporting read it; nothing changes it.
 """
@@ -21,14 +21,16 @@ from jointplda.model.training_posterior import TrainingPosterior
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """How EM went.
+    """The course of EM.
 
     Attributes
     ----------
     log_likelihoods : (n_iter,)
-        Nats per sample after each iteration, penalised where there is a prior.
-    converged, interrupted : bool
-        Whether the last gain was below the tolerance; whether the user stopped it.
+        Log-likelihood after each iteration in nats per sample, penalised if there is a prior.
+    converged : bool
+        Whether the last iteration gained less than the tolerance.
+    interrupted : bool
+        Whether the user stopped EM.
     """
 
     log_likelihoods: Array
@@ -38,16 +40,7 @@ class Trace:
 
 @dataclass(frozen=True)
 class TrainingCounts:
-    """How much a model was trained on.
-
-    Attributes
-    ----------
-    samples : float
-        Number (or total weight) of samples.
-    speakers : int
-    channels : tuple of int
-        Labelled channels of each condition.
-    """
+    """Number (or total weight) of training samples, of speakers, and of labelled channels of each condition."""
 
     samples: float
     speakers: int
@@ -56,33 +49,34 @@ class TrainingCounts:
 
 @dataclass(frozen=True, eq=False)
 class FittedModel:
-    """m = mean + V y + sum_k U_k x^k + e,  e ~ N(0, D^-1), with all that is known of how it was fitted.
+    """The model m = mean + V y + sum_k U_k x^k + e,  e ~ N(0, D^-1), and how it was fitted.
 
     Attributes
     ----------
     mean : (d,)
     loadings : tuple of (d, r)
-        V, then U of each condition; a condition that was left out has a loading (d, 0).
+        V, then U of each condition; the U of a condition that was left out is (d, 0).
     precision : (d, d)
         D.
     conditions : tuple of str, or None
-        Names of the nuisance conditions, where training gave them.
+        Names of the nuisance conditions; None if the model was made from parameters.
     channels_shared : bool
-        Whether two samples can be in one channel. False where every sample has a channel latent of its own (PLDA).
+        Whether two samples can be in the same channel. In PLDA every sample has a channel latent of its own.
     trace : Trace
-    counts : TrainingCounts, or None for a model made from parameters
+    counts : TrainingCounts or None
+        None if the model was made from parameters.
     shrinkage : ChannelShrinkage or None
-        What was done to the loadings after EM.
+        Changes of the loadings after EM.
     training : TrainingPosterior or None
-        Posterior of the training channels and speakers, where it was small enough to keep.
+        Posterior of the training channels and speakers, if it is small enough to keep.
     calibration : AffineCalibration or None
-        Applied to scores unless raw ones are asked for.
+        Applied to scores unless raw scores are asked for.
     plan : Plan or None
-        What was eliminated and what an iteration cost; not stored in files.
+        The factor that was eliminated, and the cost of an iteration; not stored in files.
 
     Notes
     -----
-    The arrays of the parameters are read-only, since what a scorer has made of them would no longer hold.
+    The arrays of the parameters are read-only, since scorers keep what they compute from them.
     """
 
     mean: Array
@@ -103,27 +97,27 @@ class FittedModel:
 
     @cached_property
     def parameters(self) -> Parameters:
-        """The parameters with the noise covariance C = D^-1, inverted once."""
+        """The parameters with the noise covariance C = D^-1, which is computed once."""
         return Parameters(self.mean, self.loadings, inverse(self.precision)[0])
 
     @cached_property
     def active(self) -> Parameters:
-        """The same without the conditions of rank 0."""
+        """The parameters without the conditions of rank 0."""
         return self.parameters.active()[0]
 
     @property
     def channel_ranks(self) -> tuple[int, ...]:
-        """Columns of U of each condition."""
+        """Rank of U of each condition."""
         return tuple(U.shape[1] for U in self.loadings[1:])
 
     @property
     def kept(self) -> tuple[int, ...]:
-        """Conditions whose channels two samples can share: those of rank above 0."""
+        """Positions of the conditions whose channels two samples can share: those of rank above 0."""
         return tuple(k for k, rank in enumerate(self.channel_ranks) if rank) if self.channels_shared else ()
 
     @property
     def shareable(self) -> tuple[int, ...]:
-        """The same as factors of ``active``: 1, 2, ..."""
+        """The same conditions as factors of ``active``: 1, 2, ..."""
         return tuple(range(1, len(self.kept) + 1))
 
     @cached_property
@@ -132,7 +126,7 @@ class FittedModel:
         return np.ascontiguousarray(np.concatenate([np.zeros((len(self.mean), 0)), *self.loadings[1:]], axis=1))
 
     def with_calibration(self, calibration: AffineCalibration | None) -> FittedModel:
-        """The same model with another calibration, or none; samples prepared for either can be scored by both."""
+        """The same model with another calibration, or none; samples prepared by one can be scored by the other."""
         return self._with_same_parameters(replace(self, calibration=calibration))
 
     def with_training(self, training: TrainingPosterior | None) -> FittedModel:

@@ -1,7 +1,8 @@
-"""Channels and speakers that training has seen: conditioned on instead of drawn anew.
+"""Scores that know the channels and speakers of training.
 
-A channel seen in training has a posterior N(xhat_c, Sigma_c) in the place of its prior N(0, I); several are jointly
-Gaussian. With known labels the ratio equals that of two joint likelihoods of all training data and the trial.
+A channel of training has the posterior N(xhat_c, Sigma_c) in the place of the prior N(0, I) of a new channel, and
+several of them are jointly Gaussian. With known labels, the ratio equals that of two joint likelihoods of all training
+data and the trial.
 """
 
 from collections.abc import Callable, Hashable, Iterator
@@ -17,14 +18,17 @@ from jointplda.scoring.projection import Gaussian, Projections, log_evidence
 
 NEW = -1
 
-# What a condition is in the two samples of a pair: a channel seen in training (its number) or a new one, and
-# whether two new ones are the same.
+# Channels of the two samples of a pair in one condition: the number of a training channel, or NEW; and whether the
+# samples share their channel.
 Option = tuple[int, int, bool]
 
 
 @dataclass(frozen=True)
 class Form:
-    """log p of pairs, quadratic in phi of either side: c + phi_E' A phi_E + a' phi_E + ... + phi_E' B phi_T."""
+    """log p of a pair as a quadratic form: c + phi_E' A phi_E + a' phi_E + (the same of T) + phi_E' B phi_T.
+
+    ``left`` and ``right`` are (A, a) of either side, ``cross`` is B.
+    """
 
     constant: float
     left: tuple[Array, Array]
@@ -32,29 +36,33 @@ class Form:
     cross: Array
 
     def pairs(self, E: Array, T: Array) -> Array:
-        """Values for rows of E with the same rows of T."""
-        own = np.sum((E @ self.left[0]) * E, axis=1) + E @ self.left[1]
-        other = np.sum((T @ self.right[0]) * T, axis=1) + T @ self.right[1]
-        result: Array = np.sum((E @ self.cross) * T, axis=1) + own + other + self.constant
+        """Values for rows of E with the same rows of T, (n,)."""
+        rows, columns = _one_side(E, *self.left), _one_side(T, *self.right)
+        result: Array = np.sum((E @ self.cross) * T, axis=1) + rows + columns + self.constant
         return result
 
     def matrix(self, E: Array, T: Array) -> Array:
-        """Values for all pairs of rows."""
-        rows = np.sum((E @ self.left[0]) * E, axis=1) + E @ self.left[1]
-        columns = np.sum((T @ self.right[0]) * T, axis=1) + T @ self.right[1]
+        """Values for all rows of E with all rows of T, (n, m)."""
+        rows, columns = _one_side(E, *self.left), _one_side(T, *self.right)
         result: Array = (E @ self.cross) @ T.T
         result += rows[:, None]
         result += columns + self.constant
         return result
 
 
+def _one_side(phi: Array, A: Array, a: Array) -> Array:
+    """Return phi' A phi + a' phi of every row, (n,)."""
+    result: Array = np.sum((phi @ A) * phi, axis=1) + phi @ a
+    return result
+
+
 class KnownChannels:
-    """A model together with what its training has seen.
+    """A model together with the posterior of its training channels and speakers.
 
     Parameters
     ----------
     projections : Projections
-        Of parameters whose ranks are all at least 1.
+        Projections of parameters whose ranks are all at least 1.
     conditions : tuple of int
         Factors whose channels samples can share.
     training : TrainingPosterior
@@ -63,24 +71,24 @@ class KnownChannels:
     def __init__(self, projections: Projections, conditions: tuple[int, ...], training: TrainingPosterior) -> None:
         self.projections, self.conditions, self.training = projections, conditions, training
         self.parameters = parameters = projections.parameters
-        self.latents = projections.of((0, *conditions))
-        self.ranks = self.latents.ranks
+        self.projection = projections.of((0, *conditions))
+        self.ranks = self.projection.ranks
         sizes = [len(training.channels[k - 1]) * parameters.ranks[k] for k in conditions]
         self.starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self.sizes = np.array([len(training.channels[k - 1]) for k in conditions], dtype=np.int64)
 
     @property
     def labels(self) -> tuple[tuple[Hashable, ...], ...]:
-        """Training channels of every condition."""
+        """Labels of the training channels of every condition."""
         return tuple(self.training.channels[k - 1] for k in self.conditions)
 
     def places(self, condition: int, channel: int) -> IntArray:
-        """Where a seen channel stands among the stacked channels."""
+        """Positions of the latents of a training channel among those of all training channels."""
         rank = self.ranks[1 + condition]
         return np.arange(rank) + int(self.starts[condition] + channel * rank)
 
     def form(self, same_speaker: bool, options: tuple[Option, ...]) -> Form:
-        """Log p of a pair with these channels, less noise alone."""
+        """Log p of a pair with these channels, relative to noise alone."""
         Ry = self.ranks[0]
         rows = [[np.arange(Ry)], [np.arange(Ry) + (0 if same_speaker else Ry)]]
         size = Ry if same_speaker else 2 * Ry
@@ -94,7 +102,7 @@ class KnownChannels:
         Lambda, eta, constant = self.stacked_prior(1 if same_speaker else 2, tuple(np.array(own) for own in levels))
         picks = [np.concatenate(side) for side in rows]
         for pick in picks:
-            Lambda[np.ix_(pick, pick)] += self.latents.G
+            Lambda[np.ix_(pick, pick)] += self.projection.G
         factor = cholesky(Lambda)
         K = inverse_from_factor(factor)
         constant += 0.5 * float(eta @ K @ eta) - 0.5 * log_determinant(factor)
@@ -107,14 +115,14 @@ class KnownChannels:
         )
 
     def stacked_prior(self, n_speakers: int, channels: tuple[IntArray, ...]) -> tuple[Array, Array, float]:
-        """Prior precision, its product with the prior mean, and a constant, of stacked latents.
+        """Prior precision of stacked latents, its product with the prior mean, and a constant of the evidence.
 
         Parameters
         ----------
         n_speakers : int
-            Levels of the speaker, with standard normal y.
+            Number of speakers, whose y are standard normal.
         channels : tuple of (levels,) int64
-            For each condition and level the training channel it is, NEW for another.
+            For each condition, the training channel that each level is; NEW if it is another.
         """
         start, at, places = n_speakers * self.ranks[0], [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
         for k, own in enumerate(channels):
@@ -135,16 +143,16 @@ class KnownChannels:
         return Lambda, eta, -0.5 * float(mean @ eta[where]) - 0.5 * log_det
 
     def extended(self, prior: Gaussian, rows: IntArray, known: IntArray, extra: IntArray) -> Gaussian:
-        """Add training channels that an enrollment does not have to the latents that it has.
+        """Add training channels that an enrollment does not have to its latents.
 
         Parameters
         ----------
         prior : Gaussian
-            Posterior of all stacked latents.
+            Posterior of all stacked latents of the enrollment.
         rows, known : (n,) int64
-            Which of these are training channels, and their places among the training channels.
+            The latents among these that belong to training channels, and their places in the training posterior.
         extra : (m,) int64
-            Places of those to add; they depend on the enrollment through its own training channels only.
+            Places of the latents to add. They depend on the enrollment through its own training channels only.
         """
         Sigma, xhat = self.training.channel_covariance, self.training.channel_means
         B = np.linalg.solve(Sigma[np.ix_(known, known)], Sigma[np.ix_(known, extra)]).T
@@ -155,15 +163,15 @@ class KnownChannels:
         return Gaussian(np.concatenate([prior.means, means], axis=1), covariance)
 
     def _speaker_precisions(self) -> list[tuple[IntArray, Array, Array]]:
-        """Speakers with equal counts, their L^-1, and A = sum h J' (Ry, channels)."""
+        """Groups of speakers with equal counts, with L^-1 and A = sum_b h_b J_b' (Ry, channel latents) of each."""
         training, parameters = self.training, self.parameters
         V = parameters.loadings[0]
         grams, crosses = [], []
         for observed in training.observed:
             factors = (0, *(k for k in range(1, len(parameters.ranks)) if observed[k - 1]))
-            latents = self.projections.of(factors)
-            grams.append(latents.G[: V.shape[1], : V.shape[1]])
-            crosses.append({k: latents.G[latents.spans[i], : V.shape[1]] for i, k in enumerate(factors)})
+            projection = self.projections.of(factors)
+            grams.append(projection.G[: V.shape[1], : V.shape[1]])
+            crosses.append({k: projection.G[projection.spans[i], : V.shape[1]] for i, k in enumerate(factors)})
         slots = training.slots.toarray() if training.slots.shape[1] else np.zeros((len(training.speakers), 0))
         keys = np.concatenate([training.speaker_counts, slots], axis=1)
         kinds, which = np.unique(keys, axis=0, return_inverse=True)
@@ -181,12 +189,9 @@ class KnownChannels:
         return result
 
     def speaker_log_likelihoods(self, X: Array, channels: IntArray) -> Array:
-        """Log p(m | speaker s) of every training speaker, up to a term of the sample: (n, S).
+        """Log p(m | speaker s) of samples X (n, d) and all training speakers, up to a constant of the sample: (n, S).
 
-        Parameters
-        ----------
-        channels : (n, conditions) int64
-            TrainingPosterior channel of each sample, NEW for another.
+        ``channels`` (n, conditions) are the training channels of the samples; NEW is another channel.
         """
         out = np.empty((len(X), len(self.training.speakers)))
         Sigma, means = self.training.channel_covariance, self.training.channel_means
@@ -195,49 +200,49 @@ class KnownChannels:
         for c, kind in enumerate(kinds):
             tests = np.flatnonzero(which.reshape(-1) == c)
             matched = [k for k, channel in enumerate(kind) if channel != NEW]
-            latents = self.projections.of((0, *(self.conditions[k] for k in matched)))
-            phi = latents.project(X[tests])
-            reference = latents.log_noise(X[tests])
+            projection = self.projections.of((0, *(self.conditions[k] for k in matched)))
+            phi = projection.project(X[tests])
+            reference = projection.log_noise(X[tests])
             at = np.concatenate([np.zeros(0, dtype=np.int64), *(self.places(k, kind[k]) for k in matched)])
             for speakers, Linv, A in precisions:
                 spread = Linv @ A @ Sigma
                 own = Linv + spread @ A.T @ Linv
                 covariance = np.block([[own, -spread[:, at]], [-spread[:, at].T, Sigma[np.ix_(at, at)]]])
                 y = self.training.speaker_means[speakers]
-                owner = Gaussian(np.concatenate([y, np.broadcast_to(means[at], (len(y), len(at)))], axis=1), covariance)
-                rows, columns, left = log_evidence(owner, phi, latents.G)
+                z = np.concatenate([y, np.broadcast_to(means[at], (len(y), len(at)))], axis=1)
+                rows, columns, left = log_evidence(Gaussian(z, covariance), phi, projection.G)
                 out[np.ix_(tests, speakers)] = (rows[:, None] + columns + left @ phi.T).T + reference[:, None]
         return out
 
     def channel_log_likelihoods(self, X: Array, condition: int) -> Array:
-        """Log p(m | channel c) of every training channel of a condition and, last, of a new one: (n, C + 1)."""
-        latents = self.projections.of((self.conditions[condition],))
-        phi = latents.project(X)
+        """Log p(m | channel c) of all training channels of a condition, and of a new channel (last): (n, C + 1)."""
+        projection = self.projections.of((self.conditions[condition],))
+        phi = projection.project(X)
         n, rank = len(self.training.channels[self.conditions[condition] - 1]), self.ranks[1 + condition]
         out = np.empty((len(X), n + 1))
         for channel in range(n):
             at = self.places(condition, channel)
             covariance = self.training.channel_covariance[np.ix_(at, at)]
-            owner = Gaussian(self.training.channel_means[None, at], covariance)
-            rows, columns, left = log_evidence(owner, phi, latents.G)
+            x = Gaussian(self.training.channel_means[None, at], covariance)
+            rows, columns, left = log_evidence(x, phi, projection.G)
             out[:, channel] = rows[0] + columns + phi @ left[0]
-        rows, columns, _ = log_evidence(Gaussian(np.zeros((1, rank)), np.eye(rank)), phi, latents.G)
+        rows, columns, _ = log_evidence(Gaussian(np.zeros((1, rank)), np.eye(rank)), phi, projection.G)
         out[:, n] = rows[0] + columns
         return out
 
 
 def pair_options(first: int, second: int, prior: Array, weights: Array | None) -> Iterator[tuple[Option, float, float]]:
-    """What the channels of a pair may be in one condition, with probabilities given one speaker and two.
+    """Possible channels of a pair in one condition, with their probabilities given one speaker and given two.
 
     Parameters
     ----------
     first, second : int
-        Known channel: a number below C seen in training, C or above a new one, -1 not known.
+        Channel of each sample: below C a training channel, C or above a new channel, -1 if it is not known.
     prior : (2,)
         P(same channel | same speaker), P(same channel | different speakers).
     weights : (C + 1,), optional
-        Probabilities of the training channels and, last, of a new one, for samples whose channel is not known.
-        Without them such a sample is in the other's channel with the prior's probability, else in a new one.
+        Probabilities of the training channels and of a new channel (last), for samples whose channel is not known.
+        Without them such a sample shares the channel of the other with the probability of the prior.
     """
     p, q = float(prior[0]), float(prior[1])
     if first >= 0 and second >= 0:
@@ -262,22 +267,23 @@ def pair_options(first: int, second: int, prior: Array, weights: Array | None) -
 
 
 class KnownChannelPairs:
-    """LLRs of pairs whose channels training may have seen; the same face as ``PairScorer``.
+    """LLRs of pairs whose channels may be channels of training; it has the methods of ``PairScorer``.
 
     Parameters
     ----------
     E, T : (n, r), (m, r)
         phi of either side.
     first, second : (n, conditions), (m, conditions) int64
-        Known channels: training's below its number of them, new ones above, -1 not known.
+        Channels of either side; ``pair_options`` says how they are numbered.
     priors : (conditions, 2)
+        As in ``PairScorer``.
     weights : list of (C + 1,), optional
-        See ``pair_options``.
+        One for each condition, as in ``pair_options``.
     """
 
     def __init__(
         self,
-        seen: KnownChannels,
+        known: KnownChannels,
         E: Array,
         T: Array,
         first: IntArray,
@@ -285,7 +291,7 @@ class KnownChannelPairs:
         priors: Array,
         weights: list[Array] | None,
     ) -> None:
-        self.seen, self.E, self.T, self.priors, self.weights = seen, E, T, priors, weights
+        self.known, self.E, self.T, self.priors, self.weights = known, E, T, priors, weights
         self._forms: dict[tuple[bool, tuple[Option, ...]], Form] = {}
         kinds = [np.unique(codes, axis=0, return_inverse=True) for codes in (first, second)]
         self.kinds = [kind for kind, _ in kinds]
@@ -303,14 +309,14 @@ class KnownChannelPairs:
     def trials(self, pairs: IntArray, out: AnyArray) -> None:
         """Write the LLRs of listed pairs (n, 2)."""
         kinds = np.stack([self.which[0][pairs[:, 0]], self.which[1][pairs[:, 1]]], axis=1)
-        found, which = np.unique(kinds, axis=0, return_inverse=True)
-        for kind, (a, b) in enumerate(found):
-            mine = np.flatnonzero(which.reshape(-1) == kind)
-            E, T = self.E[pairs[mine, 0]], self.T[pairs[mine, 1]]
-            out[mine] = self._ratio(int(a), int(b), E, T, Form.pairs)
+        distinct, which = np.unique(kinds, axis=0, return_inverse=True)
+        for kind, (a, b) in enumerate(distinct):
+            rows = np.flatnonzero(which.reshape(-1) == kind)
+            E, T = self.E[pairs[rows, 0]], self.T[pairs[rows, 1]]
+            out[rows] = self._ratio(int(a), int(b), E, T, Form.pairs)
 
     def _ratio(self, a: int, b: int, E: Array, T: Array, values: Callable[[Form, Array, Array], Array]) -> Array:
-        """Log of the ratio of two sums over what the channels of the pair may be."""
+        """Log of the ratio of two sums over the possible channels of the pairs."""
         per_condition = [
             list(pair_options(int(x), int(y), self.priors[k], None if self.weights is None else self.weights[k]))
             for k, (x, y) in enumerate(zip(self.kinds[0][a], self.kinds[1][b], strict=True))
@@ -329,14 +335,14 @@ class KnownChannelPairs:
         return top - bottom
 
     def _form(self, same_speaker: bool, options: tuple[Option, ...]) -> Form:
-        """The form of an option, made once for all blocks."""
+        """The quadratic form of an option, computed once for all blocks."""
         key = (same_speaker, options)
         if key not in self._forms:
-            self._forms[key] = self.seen.form(same_speaker, options)
+            self._forms[key] = self.known.form(same_speaker, options)
         return self._forms[key]
 
     def _as_training_channels(self, condition: int, option: Option) -> Option:
-        """Labels that training has not seen are new channels."""
+        """The same option with NEW for every channel that is not one of training."""
         first, second, together = option
-        n = self.seen.sizes[condition]
+        n = self.known.sizes[condition]
         return (first if first < n else NEW, second if second < n else NEW, together)

@@ -1,4 +1,4 @@
-"""One sample against one sample (paper, section 4.1), for every pair at the speed of matrix products.
+"""Single samples against single samples (paper, section 4.1), at the speed of matrix products.
 
 Under a hypothesis h (for every factor: shared or not) the pair has covariance [[T, C_h], [C_h, T]]. With
 R R' = T and R^-1 C_h R^-T = Q diag(lambda) Q', the log-likelihood, less that of "nothing shared", is
@@ -6,7 +6,7 @@ R R' = T and R^-1 C_h R^-T = Q diag(lambda) Q', the log-likelihood, less that of
     log p_h(m_E, m_T) / p_0 = phi_E' phi_T - 1/2 sum lambda (phi_E^2 + phi_T^2) - 1/2 sum log(1 - lambda^2)
     phi = sqrt(lambda / (1 - lambda^2)) Q' R^-1 (m - mean)
 
-one thin product for each hypothesis. The LLR is the ratio of two sums over which conditions are shared.
+so a matrix of them is one thin product per hypothesis. The LLR is the log of the ratio of two sums over hypotheses.
 """
 
 import threading
@@ -35,9 +35,9 @@ class Hypothesis:
     Attributes
     ----------
     projection : (d, r)
-        m - mean -> phi.
+        The matrix that maps m - mean to phi.
     shares : (r,)
-        lambda, the shared part of the total variance in each direction.
+        lambda, the share of the total variance in each direction that the two samples have in common.
     constant : float
         -1/2 sum log(1 - lambda^2).
     """
@@ -51,29 +51,23 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class PairModel:
-    """All hypotheses about a pair of samples, "nothing shared" left out (it is the reference).
-
-    Attributes
-    ----------
-    parameters : Parameters
-        What it was made of.
-    """
+    """All hypotheses about a pair of samples but "nothing shared", which is the reference."""
 
     parameters: Parameters
     hypotheses: tuple[Hypothesis, ...]
 
     @classmethod
     def of(cls, parameters: Parameters, shareable: Sequence[int]) -> "PairModel":
-        """Hypotheses of a model whose conditions ``shareable`` (factors) can be the same in two samples."""
+        """Hypotheses of a model in which two samples can share channels of the conditions ``shareable`` (factors)."""
         root = cholesky(parameters.total_covariance)
         whitened = {k: solve_triangular(root, parameters.loadings[k], lower=True) for k in (0, *shareable)}
-        found = []
+        hypotheses = []
         for same_speaker in (True, False):
             for pattern in product((False, True), repeat=len(shareable)):
                 shared = [0] * same_speaker + [k for k, same in zip(shareable, pattern, strict=True) if same]
                 if shared:
-                    found.append(_hypothesis(same_speaker, pattern, [whitened[k] for k in shared], root))
-        return cls(parameters, tuple(found))
+                    hypotheses.append(_hypothesis(same_speaker, pattern, [whitened[k] for k in shared], root))
+        return cls(parameters, tuple(hypotheses))
 
     def side(self, X: Any, dtype: Any = np.float64, threads: int | None = None) -> "PreparedSide":
         """Prepare samples X (n, d) once, to be scored many times."""
@@ -104,7 +98,7 @@ class PairModel:
 
     @cached_property
     def _shares(self) -> Array:
-        """Lambda of each hypothesis in a column of its own."""
+        """Lambda of all hypotheses, each in a column of its own."""
         sizes = [len(h.shares) for h in self.hypotheses]
         table = np.zeros((sum(sizes), len(sizes)))
         table[np.arange(sum(sizes)), np.repeat(np.arange(len(sizes)), sizes)] = np.concatenate(
@@ -125,13 +119,13 @@ class PreparedSide:
 
     @cached_property
     def rounding(self) -> float:
-        """About how many nats scores of these samples lose to rounding: the offsets are that much larger."""
+        """Approximate error of scores of these samples by rounding, in nats: it grows with the offsets."""
         ends = [span.stop - 2 for span in self.spans.values()]
         return 4.0 * float(np.finfo(self.table.dtype).eps) * float(np.abs(self.table[:, ends]).max(initial=0.0))
 
     @cached_property
     def spans(self) -> dict[tuple[bool, Pattern], slice]:
-        """Columns of each hypothesis."""
+        """Columns of each hypothesis in the table."""
         spans, start = {}, 0
         for h in self.model.hypotheses:
             spans[h.same_speaker, h.pattern] = slice(start, start + len(h.shares) + 2)
@@ -139,7 +133,7 @@ class PreparedSide:
         return spans
 
     def right(self, weights: dict[tuple[bool, Pattern], float]) -> AnyArray:
-        """The same columns for the other side of a product, [phi, 1, offset + constant + log prior]."""
+        """The columns [phi, 1, offset + constant + log prior] of the other side of a product."""
         table = self.table.copy()
         for h in self.model.hypotheses:
             stop = self.spans[h.same_speaker, h.pattern].stop
@@ -149,7 +143,7 @@ class PreparedSide:
 
 
 def _hypothesis(same_speaker: bool, pattern: Pattern, whitened: list[Array], root: Array) -> Hypothesis:
-    """From R^-1 W of every shared factor."""
+    """The hypothesis in which the factors with these R^-1 W are shared."""
     A = np.concatenate(whitened, axis=1)
     if A.shape[1] < len(A):
         left, values, _ = np.linalg.svd(A, full_matrices=False)
@@ -163,14 +157,14 @@ def _hypothesis(same_speaker: bool, pattern: Pattern, whitened: list[Array], roo
 
 
 class PairScorer:
-    """LLRs of prepared sides under given priors, and known labels where there are any.
+    """LLRs of two prepared sides.
 
     Parameters
     ----------
     priors : (conditions, 2)
-        P(shared | same speaker), P(shared | different speakers) of each condition.
+        P(same channel | same speaker), P(same channel | different speakers) of each condition.
     left_codes, right_codes : (n, conditions) int64, optional
-        Known levels, -1 where not known. A pair with both known is conditioned on, not averaged over.
+        Known channels; -1 if not known. Where both channels of a pair are known, nothing is averaged over.
     """
 
     def __init__(
@@ -214,7 +208,7 @@ class PairScorer:
         self._known(score, out, a[:, None, :], b[None, :, :])
 
     def _fill_two(self, left: AnyArray, right: AnyArray, out: AnyArray) -> None:
-        """One condition, neither certain: log (e^a + e^b) / (e^c + e^d), in place in this thread's buffers."""
+        """One condition, not known: log (e^a + e^b) / (e^c + e^d), computed in buffers of this thread."""
         buffers = getattr(self._local, "buffers", None)
         if buffers is None or buffers.shape[1] < out.size:
             buffers = self._local.buffers = np.empty((3, out.size), dtype=out.dtype)
@@ -250,7 +244,7 @@ class PairScorer:
             self._known(score, out, self.codes[0][pairs[:, 0]], self.codes[1][pairs[:, 1]])
 
     def _known(self, score: Any, out: AnyArray, a: IntArray, b: IntArray) -> None:
-        """Pairs by what their labels say of each condition: 0 different, 1 the same, 2 not known."""
+        """LLRs of pairs with channels a and b, which are different (0), the same (1) or not known (2)."""
         state = np.where((a < 0) | (b < 0), 2, (a == b).astype(np.int64))
         index = (state * 3 ** np.arange(state.shape[-1])).sum(axis=-1)
         cache: dict[tuple[bool, Pattern], AnyArray | None] = {}
@@ -258,8 +252,8 @@ class PairScorer:
         def cached(key: tuple[bool, Pattern]) -> AnyArray | None:
             if key not in cache:
                 cache[key] = score(key)
-            found = cache[key]
-            return None if found is None else found.copy()
+            values = cache[key]
+            return None if values is None else values.copy()
 
         for code in np.unique(index):
             known = [int(code) // 3**k % 3 for k in range(state.shape[-1])]
@@ -267,7 +261,7 @@ class PairScorer:
             np.copyto(out, np.broadcast_to(values, out.shape), where=index == code)
 
     def _log_priors(self, known: list[int] | None) -> list[dict[Pattern, float]]:
-        """Log prior of every possible pattern, given the same speaker and given different ones."""
+        """Log prior of every possible pattern, given the same speaker and given different speakers."""
         result = []
         for column in (0, 1):
             priors = self.priors[:, column]
@@ -282,7 +276,7 @@ class PairScorer:
         return result
 
     def _ratio(self, score: Any, log_priors: list[dict[Pattern, float]], folded: bool = False) -> AnyArray | float:
-        """Log of the ratio of two sums over patterns; ``folded``: the scores have their log priors already."""
+        """Log of the ratio of two sums over patterns; ``folded`` scores include their log priors."""
         sides = []
         for same_speaker, table in zip((True, False), log_priors, strict=True):
             terms = []
@@ -310,7 +304,7 @@ def _plus(value: AnyArray, number: float) -> AnyArray:
 
 
 def _log_sum_parts(terms: list[AnyArray | float]) -> tuple[Any, Any]:
-    """Log sum exp as (largest, sum of exp(term - largest)); the second is None for one term. Uses up its terms."""
+    """Log-sum-exp as (largest, sum of exp(term - largest)), the second None for a single term; overwrites the terms."""
     if len(terms) == 1:
         return terms[0], None
     arrays: list[AnyArray] = [term for term in terms if isinstance(term, np.ndarray)]

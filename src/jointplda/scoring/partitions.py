@@ -1,4 +1,4 @@
-"""Which of several samples share a channel, where nobody knows: partitions under a Chinese-restaurant prior.
+"""Which of several samples share a channel, where this is not known: partitions under a Chinese-restaurant prior.
 
 Sample n + 1 joins a channel that has k samples with probability k / (n + a), and a new one with a / (n + a), where
 a = (1 - p) / p. For two samples P(same channel) is p, the paper's prior. Conditions are independent of each other.
@@ -28,11 +28,11 @@ def bell(n: int) -> int:
 
 
 def beam_for(n: int, conditions: int, beam: int | None) -> int:
-    """How many partitions of n samples to keep: as asked, or all while they are few."""
+    """Number of partitions of n samples to keep: ``beam``, or by default all if they are few, else ``BEAM``."""
     if beam is not None:
         return beam
-    everything = bell(n) ** conditions
-    return everything if everything <= EXACT else BEAM
+    possible = bell(n) ** conditions
+    return possible if possible <= EXACT else BEAM
 
 
 def join_log_probabilities(counts: IntArray, p: float) -> Array:
@@ -49,7 +49,7 @@ def join_log_probabilities(counts: IntArray, p: float) -> Array:
     with np.errstate(divide="ignore"):
         if n == 0:
             return np.zeros(1)
-        # k / (n + a) and a / (n + a), both sides times p: p = 0 and p = 1 are exact.
+        # k / (n + a) and a / (n + a), with both sides multiplied by p, so that p = 0 and p = 1 are exact.
         weights = np.append(counts * p, 1.0 - p)
         result: Array = np.log(weights) - np.log(n * p + 1.0 - p)
         return result
@@ -69,24 +69,18 @@ class WeightedPartitions:
     log_priors: Array
 
 
-def extend(some: WeightedPartitions, priors: Array) -> WeightedPartitions:
-    """Add one sample to every partition in every possible way.
-
-    Parameters
-    ----------
-    priors : (conditions,)
-        P(same channel) by which the new sample joins.
-    """
+def extend(partitions: WeightedPartitions, priors: Array) -> WeightedPartitions:
+    """Add a sample to every partition in every possible way; ``priors`` (conditions,) are its P(same channel)."""
     codes, log_priors = [], []
-    for one, log_prior in zip(some.codes, some.log_priors, strict=True):
-        for choice, gain in joins(one, priors):
-            codes.append(np.concatenate([one, np.array([choice], dtype=np.int64).reshape(1, -1)]))
+    for partition, log_prior in zip(partitions.codes, partitions.log_priors, strict=True):
+        for choice, gain in joins(partition, priors):
+            codes.append(np.concatenate([partition, np.array([choice], dtype=np.int64).reshape(1, -1)]))
             log_priors.append(log_prior + gain)
     return WeightedPartitions(np.stack(codes), np.array(log_priors))
 
 
 def joins(codes: IntArray, priors: Array) -> Iterator[tuple[tuple[int, ...], float]]:
-    """Ways in which one more sample can join a partition (n, conditions), with their log-probabilities."""
+    """Ways in which one more sample can join a partition ``codes`` (n, conditions), with their log-probabilities."""
     options = []
     for k, p in enumerate(priors):
         counts = np.bincount(codes[:, k]) if len(codes) else np.zeros(0, dtype=np.int64)
@@ -98,23 +92,23 @@ def joins(codes: IntArray, priors: Array) -> Iterator[tuple[tuple[int, ...], flo
 
 
 def start(conditions: int) -> WeightedPartitions:
-    """No samples yet."""
+    """The only partition of no samples."""
     return WeightedPartitions(np.zeros((1, 0, conditions), dtype=np.int64), np.zeros(1))
 
 
 class Solver:
-    """Lambda of assignments, each class of equal ones solved once.
+    """Evidence of samples under many assignments, where Lambda of equal assignments is factored once.
 
-    An assignment is brought into a canonical order of samples first, so that partitions into blocks of the same
-    sizes share their matrices.
+    The samples of an assignment are brought into a canonical order first, so that partitions into blocks of the same
+    sizes are equal.
     """
 
-    def __init__(self, latents: Projection) -> None:
-        self.latents = latents
+    def __init__(self, projection: Projection) -> None:
+        self.projection = projection
         self._solved: dict[bytes, Solved] = {}
 
     def canonical(self, codes: IntArray) -> tuple[IntArray, IntArray, list[IntArray]]:
-        """Order of samples, their codes in that order, and for each factor the canonical number of each level."""
+        """The canonical order of the samples, their codes in that order, and the new number of each level by factor."""
         numbers = [_by_size(codes[:, k]) for k in range(codes.shape[1])]
         renamed = np.stack([number[codes[:, k]] for k, number in enumerate(numbers)], axis=1)
         order = np.lexsort(renamed.T[::-1])
@@ -124,21 +118,21 @@ class Solver:
         """Lambda of a canonical assignment (n, factors)."""
         key = np.array(canonical.shape, dtype=np.int64).tobytes() + canonical.tobytes()
         if key not in self._solved:
-            self._solved[key] = solve(Assignment(canonical), self.latents)
+            self._solved[key] = solve(Assignment(canonical), self.projection)
         return self._solved[key]
 
     def log_evidence(self, phi: Array, codes: IntArray) -> Array:
         """Log p of sets phi (M, n, r) under assignments codes (A, n, factors): (M, A)."""
         result = np.empty((len(phi), len(codes)))
-        for a, one in enumerate(codes):
-            order, canonical, _ = self.canonical(one)
+        for a, assignment in enumerate(codes):
+            order, canonical, _ = self.canonical(assignment)
             solved = self.solve(canonical)
             result[:, a] = solved.log_evidence(solved.sums(phi[:, order]))
         return result
 
 
 def _by_size(codes: IntArray) -> IntArray:
-    """New numbers for levels: the largest first, ties as they were."""
+    """New numbers of the levels: the level with most samples first, ties in the old order."""
     counts = np.bincount(codes)
     number = np.empty(len(counts), dtype=np.int64)
     number[np.argsort(-counts, kind="stable")] = np.arange(len(counts))
@@ -147,16 +141,16 @@ def _by_size(codes: IntArray) -> IntArray:
 
 def all_partitions(n: int, priors: Array) -> WeightedPartitions:
     """Every partition of n samples that the prior (conditions,) allows."""
-    found = start(len(priors))
+    partitions = start(len(priors))
     for _ in range(n):
-        found = extend(found, priors)
-    return found
+        partitions = extend(partitions, priors)
+    return partitions
 
 
 def likely_partitions(
     phi: Array, priors: Array, solver: Solver, beam: int, speakers: IntArray | None = None
 ) -> WeightedPartitions:
-    """The partitions of one set that a beam keeps: samples are added one by one, and the best kept.
+    """Likely partitions of a set by beam search: samples are added one by one, and the most probable partitions kept.
 
     Parameters
     ----------
@@ -164,22 +158,22 @@ def likely_partitions(
     priors : (n, conditions)
         P(same channel) by which each sample joins those before it.
     beam : int
-        How many are kept; with as many as there are, all of them.
+        Number of partitions kept.
     speakers : (n,) int64, optional
-        Who speaks; default: one speaker.
+        Speaker of each sample; default: the same.
     """
-    found = start(priors.shape[1])
+    partitions = start(priors.shape[1])
     for i in range(len(phi)):
-        found = extend(found, priors[i])
-        if len(found.codes) > beam:
-            codes = with_speaker(found.codes, None if speakers is None else speakers[: i + 1])
-            value = found.log_priors + solver.log_evidence(phi[None, : i + 1], codes)[0]
+        partitions = extend(partitions, priors[i])
+        if len(partitions.codes) > beam:
+            codes = with_speaker(partitions.codes, None if speakers is None else speakers[: i + 1])
+            value = partitions.log_priors + solver.log_evidence(phi[None, : i + 1], codes)[0]
             best = np.sort(np.argpartition(-value, beam)[:beam])
-            found = WeightedPartitions(found.codes[best], found.log_priors[best])
-    return found
+            partitions = WeightedPartitions(partitions.codes[best], partitions.log_priors[best])
+    return partitions
 
 
 def with_speaker(codes: IntArray, speakers: IntArray | None = None) -> IntArray:
-    """Partitions (A, n, conditions) with the speaker in front: all the same, or as given (n,)."""
+    """Partitions (A, n, conditions) as assignments (A, n, 1 + conditions), with the speakers (n,), or one speaker."""
     first = np.zeros(codes.shape[1], dtype=np.int64) if speakers is None else speakers
     return np.concatenate([np.broadcast_to(first[None, :, None], (*codes.shape[:2], 1)), codes], axis=2)

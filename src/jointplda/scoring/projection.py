@@ -1,11 +1,11 @@
-"""Samples as the latents see them.
+"""Samples projected on the latents.
 
 Given z = [y, x^1, ..., x^K], log p(m | z) = phi' z - 1/2 z' G z + terms without z, with
 
     phi = W' D (m - mean),     G = W' D W,     W = [V, U_1, ..., U_K]
 
-so phi (r numbers) is all that scoring needs of a sample. Projection of conditions that nothing else can share are
-absorbed into the noise first: D = (C + sum U U')^-1 over these.
+so phi (r numbers) is all that scoring needs of a sample. Latents that no two samples share are absorbed into the noise
+first: D = (C + sum U U')^-1 over their conditions.
 """
 
 from dataclasses import dataclass
@@ -21,26 +21,26 @@ from jointplda.model.parameters import Parameters
 
 @dataclass(frozen=True)
 class Projection:
-    """The map from samples to phi, for some of the factors.
+    """The map from samples to phi that keeps certain factors in z and absorbs the others into the noise.
 
     Attributes
     ----------
     factors : tuple of int
-        Factors in z, by their position in the parameters: 0, the speaker, first.
+        The factors in z, by their position in the parameters (0 is the speaker).
     mean : (d,)
-    projection : (d, r)
+    matrix : (d, r)
         D W.
     G : (r, r)
         W' D W.
     D : (d, d), log_determinant : float
         Precision of the noise with what it absorbed, and log |D^-1|.
     ranks : tuple of int
-        Columns of each factor in z.
+        Rank of each factor in z.
     """
 
     factors: tuple[int, ...]
     mean: Array
-    projection: Array
+    matrix: Array
     G: Array
     D: Array
     log_determinant: float
@@ -48,7 +48,7 @@ class Projection:
 
     @classmethod
     def of(cls, parameters: Parameters, factors: tuple[int, ...]) -> "Projection":
-        """Keep the given factors, absorb the others."""
+        """The projection that keeps these factors."""
         noise = parameters.noise
         for k, U in enumerate(parameters.loadings):
             if k not in factors:
@@ -66,25 +66,25 @@ class Projection:
 
     def project(self, X: Any) -> Array:
         """Phi of samples X (n, d): (n, r)."""
-        result: Array = (X - self.mean) @ self.projection
+        result: Array = (X - self.mean) @ self.matrix
         return result
 
     def log_noise(self, X: Any) -> Array:
-        """Log N(m; mean, D^-1) without its 2 pi, the reference of every evidence here: (n,)."""
+        """Log N(m; mean, D^-1) of samples X (n, d) without its 2 pi: (n,). Every evidence is relative to it."""
         centred = X - self.mean
         result: Array = -0.5 * np.sum((centred @ self.D) * centred, axis=1) - 0.5 * self.log_determinant
         return result
 
 
 class Projections:
-    """Projections of one model by which factors they keep, each made once."""
+    """All projections of a model; each is computed once."""
 
     def __init__(self, parameters: Parameters) -> None:
         self.parameters = parameters
         self._made: dict[tuple[int, ...], Projection] = {}
 
     def of(self, factors: tuple[int, ...]) -> Projection:
-        """The projection that keeps these factors and absorbs the others."""
+        """The projection that keeps these factors."""
         if factors not in self._made:
             self._made[factors] = Projection.of(self.parameters, factors)
         return self._made[factors]
@@ -92,7 +92,7 @@ class Projections:
 
 @dataclass(frozen=True)
 class Gaussian:
-    """Latents z ~ N(mean, covariance) of many samples' owners: means (M, r), one covariance (r, r)."""
+    """Distributions N(mean, covariance) of latents z: many means (M, r), one covariance (r, r)."""
 
     means: Array
     covariance: Array

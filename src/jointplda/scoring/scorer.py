@@ -1,7 +1,7 @@
-"""All scores of a fitted model: log-likelihood ratios in natural logarithms, with their constant.
+"""All scores of a fitted model.
 
-A score is log p(samples | same speaker) - log p(samples | different speakers). At 0 the samples are as likely under
-both; to accept where the same speaker is more probable, the threshold is -log(prior odds of the same speaker).
+A score is log p(samples | same speaker) - log p(samples | different speakers) in natural logarithms. At 0 the samples
+are equally likely under both; the threshold for prior odds o of the same speaker is -log o.
 """
 
 from collections.abc import Callable
@@ -27,28 +27,28 @@ from jointplda.scoring.pairs import PairModel, PairScorer, PreparedSide
 from jointplda.scoring.partitions import Solver
 from jointplda.scoring.projection import Projection, Projections
 from jointplda.scoring.sets import SetScorer
-from jointplda.scoring.trial_arguments import beam_width, checked_pairs, checked_sets, chosen_models, score_dtype
+from jointplda.scoring.trial_arguments import beam_width, checked_pairs, chosen_models, score_dtype
 
 FLOAT32_ERROR = 2e-3
 TRIALS = 2**11
 
 
 @dataclass(frozen=True)
-class PairOptions:
-    """How pairs of samples are scored; see ``score_matrix`` of the estimators for what each option means."""
+class ScoreOptions:
+    """Options of scores, which the scoring methods of the estimators explain; ``channels`` are those of both sides."""
 
     same_channel: Any = 0.5
-    enroll_channels: Any = None
-    test_channels: Any = None
+    channels: tuple[Any, Any] = (None, None)
     channel_weights: Any = None
     use_training: bool = True
     calibrated: bool = True
     dtype: Any = None
     threads: int | None = None
+    beam: int | None = None
 
 
 class Scorer:
-    """Scores of one fitted model. What scoring needs is made when it is first used, and kept."""
+    """Scores of one fitted model; the matrices that scoring needs are computed when first used, and kept."""
 
     def __init__(self, fitted: FittedModel) -> None:
         self.fitted = fitted
@@ -56,26 +56,26 @@ class Scorer:
 
     @cached_property
     def pair_model(self) -> PairModel:
-        """Hypotheses of pairs of samples."""
+        """All hypotheses about a pair of samples."""
         return PairModel.of(self.fitted.active, self.fitted.shareable)
 
     @cached_property
     def projections(self) -> Projections:
-        """Maps from samples to what the latents see of them."""
+        """All projections of samples on the latents."""
         return Projections(self.fitted.active)
 
     @cached_property
     def projection(self) -> Projection:
-        """The map that keeps the speaker and every condition that samples can share."""
+        """The projection that keeps the speaker and every condition that samples can share."""
         return self.projections.of(factors_of(self.fitted.shareable))
 
     @cached_property
     def known_channels(self) -> KnownChannels:
-        """Channels and speakers of training with their posterior; an error where they were not kept."""
+        """Channels and speakers of training with their posterior; raises if the model does not have it."""
         if self.fitted.training is None:
             raise InputError(
-                "This model does not know its training channels and speakers: it was made from parameters, or training "
-                "had too many of them to keep."
+                "This model does not know its training channels and speakers: it was made from parameters, or there "
+                "were too many of them to keep."
             )
         return KnownChannels(self.projections, self.fitted.shareable, self.fitted.training)
 
@@ -87,33 +87,33 @@ class Scorer:
         self,
         enroll: Any,
         test: Any,
-        options: PairOptions,
+        options: ScoreOptions,
         out: str | PathLike[str] | None = None,
         callback: ProgressCallback | None = None,
     ) -> AnyArray:
         """LLRs of every sample of one side against every sample of the other, (n, m)."""
-        scorer, shape, kind = self._pair_scorer(enroll, test, options)
+        scorer, shape, dtype = self._pair_scorer(enroll, test, options)
         calibrate = self._calibration(options.calibrated)
 
         def fill(rows: slice, columns: slice, block: AnyArray) -> None:
             scorer.fill(rows, columns, block)
             calibrate(block)
 
-        return fill_matrix(fill, shape, kind, out, options.threads, callback)
+        return fill_matrix(fill, shape, dtype, out, options.threads, callback)
 
-    def trials(self, enroll: Any, test: Any, pairs: Any, options: PairOptions) -> AnyArray:
+    def trials(self, enroll: Any, test: Any, pairs: Any, options: ScoreOptions) -> AnyArray:
         """LLRs of listed pairs of rows (trials, 2)."""
-        scorer, shape, kind = self._pair_scorer(enroll, test, options)
+        scorer, shape, dtype = self._pair_scorer(enroll, test, options)
         rows = checked_pairs(pairs, *shape)
-        result = np.empty(len(rows), dtype=kind)
+        result = np.empty(len(rows), dtype=dtype)
         in_pieces(lambda piece: scorer.trials(rows[piece], result[piece]), len(rows), TRIALS, options.threads)
         return self._calibration(options.calibrated)(result)
 
     def _pair_scorer(
-        self, enroll: Any, test: Any, options: PairOptions
+        self, enroll: Any, test: Any, options: ScoreOptions
     ) -> tuple[PairScorer | KnownChannelPairs, tuple[int, int], Any]:
-        """What scores pairs of samples, how many there are, and as which type."""
-        priors, channels = self.arguments.priors(options.same_channel), (options.enroll_channels, options.test_channels)
+        """The scorer of pairs of samples, the shape of their score matrix, and its type."""
+        priors, channels = self.arguments.priors(options.same_channel), options.channels
         trained = options.use_training and self.arguments.are_training_channels(*channels)
         if options.channel_weights is None and not trained:
             left, right = self._sides(enroll, test, options.dtype)
@@ -121,54 +121,48 @@ class Scorer:
             return PairScorer(left, right, priors, *codes), (len(left), len(right)), left.table.dtype
         for parameter, side in (("enroll", enroll), ("test", test)):
             if isinstance(side, PreparedSide):
-                raise InputError(
-                    "give the samples themselves, not prepared ones, where training channels matter.",
-                    parameter=parameter,
-                )
+                raise InputError("with training channels, give samples that are not prepared.", parameter=parameter)
         known = self.known_channels
         E, T = self._samples(enroll, "enroll"), self._samples(test, "test")
         first, labels = self.arguments.codes_like(channels[0], known.labels, len(E), "enroll_channels")
         second, _ = self.arguments.codes_like(channels[1], labels, len(T), "test_channels")
         weights = options.channel_weights
         weights = None if weights is None else self.arguments.weights(weights, known.training)
-        scorer = KnownChannelPairs(
-            known, known.latents.project(E), known.latents.project(T), first, second, priors, weights
-        )
+        phi_E, phi_T = known.projection.project(E), known.projection.project(T)
+        scorer = KnownChannelPairs(known, phi_E, phi_T, first, second, priors, weights)
         return scorer, (len(E), len(T)), score_dtype(options.dtype, enroll, test)
 
     def _sides(self, enroll: Any, test: Any, dtype: Any) -> tuple[PreparedSide, PreparedSide]:
-        """Both sides as one type; float64 where float32 was not asked for and would lose too much."""
+        """Both sides in the same type; float64 if float32 would be inexact and was not asked for."""
         left = self._side(enroll, "enroll", dtype, test)
         right = self._side(test, "test", left.table.dtype, enroll)
         if left.table.dtype == np.float32 and max(left.rounding, right.rounding) > FLOAT32_ERROR:
             if dtype is None and not isinstance(enroll, PreparedSide) and not isinstance(test, PreparedSide):
                 return self._sides(enroll, test, np.float64)
-            warn(
-                f"float32 scores may be off by about {max(left.rounding, right.rounding):.1g} nats: the noise is small "
-                "beside the rest. Use dtype=float64."
-            )
+            error = max(left.rounding, right.rounding)
+            warn(f"float32 scores may be off by about {error:.1g} nats, since the noise is small; use dtype=float64.")
         return left, right
 
     def _side(self, X: Any, parameter: str, dtype: Any, other: Any) -> PreparedSide:
         if isinstance(X, PreparedSide):
             if not self.fitted.active.equals(X.model.parameters):
                 raise InputError(
-                    "was prepared by another model, or before this one was fitted again.", parameter=parameter
+                    "the samples were prepared by another model, or by an earlier fit.", parameter=parameter
                 )
-            kind = X.table.dtype if dtype is None else score_dtype(dtype)
-            return X if X.table.dtype == kind else PreparedSide(X.model, X.table.astype(kind))
+            dtype = X.table.dtype if dtype is None else score_dtype(dtype)
+            return X if X.table.dtype == dtype else PreparedSide(X.model, X.table.astype(dtype))
         if dtype is None and isinstance(other, PreparedSide):
             dtype = other.table.dtype
         return self.pair_model.side(self._numbers(X, parameter), score_dtype(dtype, X, other))
 
     def enroll(self, X: Any, models: Any, channels: Any = None, use_training: bool = True) -> Enrollment:
-        """Models of one or more samples each."""
+        """Enroll models of one or more samples each."""
         matrix = self._samples(X, "X")
         codes, labels = encode(models, what="models")
         check_length("models", codes, len(matrix))
         if (codes == MISSING).any():
             rows = np.flatnonzero(codes == MISSING)[:5].tolist()
-            raise InputError(f"no model given for row(s) {rows}.", parameter="models")
+            raise InputError(f"every sample needs a model, and row(s) {rows} have none.", parameter="models")
         phi, active = self.projection.project(matrix), self.fitted.active
         if channels is None and self.fitted.shareable:
             order = np.argsort(codes, kind="stable")
@@ -179,28 +173,17 @@ class Scorer:
         groups = enroll_known(phi, codes, levels, len(labels), Solver(self.projection), known)
         return Enrollment(tuple(labels), True, names, names_of(channels), known is not None, groups, (), active)
 
-    def against(
-        self,
-        enrollment: Enrollment,
-        test: Any,
-        *,
-        test_channels: Any = None,
-        same_channel: Any = 0.5,
-        models: Any = None,
-        beam: int | None = None,
-        calibrated: bool = True,
-        dtype: Any = None,
-    ) -> AnyArray:
-        """LLRs of every model of an enrollment against every test sample, (models, tests)."""
-        calibrate = self._calibration(calibrated)
+    def against(self, enrollment: Enrollment, test: Any, models: Any, options: ScoreOptions) -> AnyArray:
+        """LLRs of every model of an enrollment, or of some ``models``, against every test sample, (models, tests)."""
+        calibrate, test_channels = self._calibration(options.calibrated), options.channels[1]
         if not isinstance(enrollment, Enrollment):
-            raise InputError(f"expected what enroll() gave, got {type(enrollment).__name__}.", parameter="enrollment")
+            raise InputError(f"expected an Enrollment, got {type(enrollment).__name__}.", parameter="enrollment")
         if not self.fitted.active.equals(enrollment.parameters):
-            raise InputError("was made by another model, or before this one was fitted again.", parameter="enrollment")
+            raise InputError("the models were enrolled by another model, or by an earlier fit.", parameter="enrollment")
         chosen = chosen_models(enrollment, models)
         matrix = self._samples(test, "test")
-        known = self.known_channels if enrollment.trained else None
-        scorer = EnrollmentScorer(self.projections, self.fitted.shareable, matrix, score_dtype(dtype, test), known)
+        known, dtype = self.known_channels if enrollment.trained else None, score_dtype(options.dtype, test)
+        scorer = EnrollmentScorer(self.projections, self.fitted.shareable, matrix, dtype, known)
         if enrollment.channels_known:
             codes = None
             if test_channels is not None:
@@ -209,33 +192,22 @@ class Scorer:
                 codes = np.where(codes < [len(of_condition) for of_condition in labels], codes, MISSING)
             return calibrate(scorer.known(enrollment, codes)[chosen])
         if test_channels is not None:
-            raise InputError(
-                "the enrollment was made without channels; give enroll() its channels.", parameter="test_channels"
-            )
-        priors = self.arguments.priors(same_channel)
-        return calibrate(scorer.unknown(enrollment, priors, beam_width(beam))[chosen])
+            problem = "the models were enrolled without channels; give enroll() their channels."
+            raise InputError(problem, parameter="test_channels")
+        priors = self.arguments.priors(options.same_channel)
+        return calibrate(scorer.unknown(enrollment, priors, beam_width(options.beam))[chosen])
 
-    def sets(
-        self,
-        sets_a: Any,
-        sets_b: Any,
-        *,
-        channels_a: Any = None,
-        channels_b: Any = None,
-        same_channel: Any = 0.5,
-        pairs: Any = None,
-        use_training: bool = True,
-        calibrated: bool = True,
-        beam: int | None = None,
-    ) -> Array:
+    def sets(self, sets_a: list[Any], sets_b: list[Any], pairs: Any, options: ScoreOptions) -> Array:
         """LLRs of sets of samples against sets of samples, (len(sets_a), len(sets_b)), or (n,) of listed pairs."""
         sides = [
-            [self.projection.project(self._samples(X, name)) for X in checked_sets(sets, name)]
-            for name, sets in (("sets_a", sets_a), ("sets_b", sets_b))
+            [self.projection.project(self._samples(X, parameter)) for X in sets]
+            for parameter, sets in (("sets_a", sets_a), ("sets_b", sets_b))
         ]
-        known = self._known_or_none(use_training)
-        codes = self.arguments.set_codes(sides, channels_a, channels_b, self._labels(known))
-        scorer = SetScorer(self.projection, self.arguments.priors(same_channel), beam_width(beam), known)
+        known = self._known_or_none(options.use_training)
+        codes = self.arguments.set_codes(sides, *options.channels, self._labels(known))
+        scorer = SetScorer(
+            self.projection, self.arguments.priors(options.same_channel), beam_width(options.beam), known
+        )
         shape = len(sides[0]), len(sides[1])
         rows = np.argwhere(np.ones(shape)) if pairs is None else checked_pairs(pairs, *shape)
         result = np.empty(len(rows))
@@ -248,11 +220,11 @@ class Scorer:
                 if codes is not None:
                     of_pair = np.concatenate([codes[0][i], codes[1][j]])
                 result[at] = scorer.known(a, b, of_pair)
-        self._calibration(calibrated)(result)
+        self._calibration(options.calibrated)(result)
         return result if pairs is not None else result.reshape(shape)
 
     def speaker_log_posterior(self, X: Any, channels: Any = None) -> Array:
-        """Log posterior of every training speaker, all equally probable before: (n, speakers)."""
+        """Log posterior of every training speaker for equal priors, (n, speakers)."""
         known = self.known_channels
         matrix = self._samples(X, "X")
         levels, _ = self.arguments.codes_like(channels, known.labels, len(matrix), "channels")
@@ -262,11 +234,11 @@ class Scorer:
         return normalised
 
     def channel_posterior(self, X: Any, channel_weights: Any, condition: int) -> tuple[tuple[Any, ...], Array]:
-        """Training channels of a condition and None for a new one, with their probabilities (n, channels + 1)."""
+        """The training channels of a condition and None for a new one, and their posterior (n, channels + 1)."""
         known, at = self.known_channels, self.arguments.position(condition)
         matrix = self._samples(X, "X")
-        many = [channel_weights if k == condition else "estimated" for k in range(self.arguments.n_conditions)]
-        weights = self.arguments.weights(many, known.training)[at]
+        per_condition = [channel_weights if k == condition else "estimated" for k in range(self.arguments.n_conditions)]
+        weights = self.arguments.weights(per_condition, known.training)[at]
         with np.errstate(divide="ignore"):
             values = known.channel_log_likelihoods(matrix, at) + np.log(weights)
         values -= values.max(axis=1, keepdims=True)
@@ -280,11 +252,11 @@ class Scorer:
         return tuple(() for _ in self.fitted.shareable) if known is None else known.labels
 
     def _samples(self, X: Any, parameter: str) -> Array:
-        """Samples of the right dimension, without NaN or infinity, as float64."""
+        """Samples as float64, after the checks of ``_numbers``."""
         return np.asarray(self._numbers(X, parameter), dtype=np.float64)
 
     def _numbers(self, X: Any, parameter: str) -> AnyArray:
-        """The same in the type they have."""
+        """Samples in the type that they have; raise if their dimension is wrong or they hold NaN or infinity."""
         matrix = sample_matrix.as_matrix(X, what=parameter)
         d = len(self.fitted.mean)
         if matrix.shape[1] != d:
@@ -293,7 +265,7 @@ class Scorer:
         return matrix
 
     def _calibration(self, calibrated: Any) -> Callable[[AnyArray], AnyArray]:
-        """What is done to scores, in place: nothing, or the calibration that the model carries."""
+        """A function that calibrates scores in place, or returns them as they are."""
         if not isinstance(calibrated, bool | np.bool_):
             raise InputError(f"expected True or False, got {calibrated!r:.60}.", parameter="calibrated")
         calibration = self.fitted.calibration

@@ -1,4 +1,4 @@
-"""Trials, sets, models and types of numbers as users give them to scoring methods."""
+"""Trials, sets, models and types of numbers in the arguments of scoring methods, checked."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -13,7 +13,7 @@ from jointplda.scoring.pairs import PreparedSide
 
 
 def score_dtype(dtype: Any, *sides: Any) -> Any:
-    """The type of scores: as asked, or float32 if all sides are."""
+    """The type of scores: ``dtype``, or by default float32 if all sides are float32."""
     if dtype is None:
         kinds = [
             side.table.dtype if isinstance(side, PreparedSide) else getattr(side, "dtype", np.float64) for side in sides
@@ -25,31 +25,28 @@ def score_dtype(dtype: Any, *sides: Any) -> Any:
 
 
 def beam_width(beam: Any) -> int | None:
-    """A whole number of partitions, or None for all of them while they are few."""
+    """The number of partitions to keep, or None for the default."""
     return None if beam is None else int(check_number("beam", beam, 1, whole=True))
 
 
 def checked_pairs(pairs: Any, n: int, m: int) -> IntArray:
-    """Trials as (trials, 2) rows within range."""
+    """Trials as integers (trials, 2); raise unless they are rows of the two sides."""
     rows = np.asarray(pairs)
     if rows.size == 0:
         return np.zeros((0, 2), dtype=np.int64)
     if rows.ndim != 2 or rows.shape[1] != 2 or rows.dtype.kind not in "iu":
-        raise InputError(
-            f"expected integers of shape (trials, 2), got {rows.dtype} of shape {rows.shape}.", parameter="pairs"
-        )
+        problem = f"expected integers of shape (trials, 2), got {rows.dtype} of shape {rows.shape}."
+        raise InputError(problem, parameter="pairs")
     rows = rows.astype(np.int64, copy=False)
     bad = np.flatnonzero((rows < 0).any(axis=1) | (rows[:, 0] >= n) | (rows[:, 1] >= m))
     if len(bad):
-        raise InputError(
-            f"row {bad[0]} is {rows[bad[0]].tolist()}, out of range for {n} enrollment and {m} test rows.",
-            parameter="pairs",
-        )
+        problem = f"row {bad[0]} is {rows[bad[0]].tolist()}, out of range for {n} enrollment and {m} test rows."
+        raise InputError(problem, parameter="pairs")
     return rows
 
 
 def checked_sets(sets: Any, parameter: str) -> list[Any]:
-    """Sets of samples as a list."""
+    """Sets of samples as a list; raise unless there is one or more."""
     if isinstance(sets, np.ndarray) and sets.ndim != 3:
         got = f"an array of shape {sets.shape}"
     elif not isinstance(sets, Iterable):
@@ -63,7 +60,7 @@ def checked_sets(sets: Any, parameter: str) -> list[Any]:
 
 
 def chosen_models(enrollment: Enrollment, models: Any) -> Any:
-    """Positions of the models that were asked for."""
+    """Positions of these models in an enrollment; None is all of them."""
     if models is None:
         return slice(None)
     if isinstance(models, str) or not isinstance(models, Iterable):
@@ -72,5 +69,5 @@ def chosen_models(enrollment: Enrollment, models: Any) -> Any:
     models = list(models)
     unknown = [label for label in models if label not in index]
     if unknown:
-        raise InputError(f"{len(unknown)} of them were not enrolled, such as {unknown[:3]}.", parameter="models")
+        raise InputError(f"{len(unknown)} of the models were not enrolled, such as {unknown[:3]}.", parameter="models")
     return [index[label] for label in models]
