@@ -271,6 +271,16 @@ def test_each_convention_of_labels(tmp_path, case):
     assert columns_of(table) == expected
 
 
+@pytest.mark.parametrize("first", ["utt", "id", "PAR1"])
+def test_first_lines_of_kaldi_files_are_not_taken_for_headers_or_marks(tmp_path, first):
+    (tmp_path / "utt2lang").write_text(f"{first} de\nb fr\n")
+    table = read_labels(tmp_path / "utt2lang")
+    assert table.ids.tolist() == [first, "b"]
+    assert columns_of(table) == {"lang": ["de", "fr"]}
+    (tmp_path / "utt2lang.csv").write_text("utt,language\na,de\nb,fr\n")
+    assert columns_of(read_labels(tmp_path / "utt2lang.csv")) == {"language": ["de", "fr"]}
+
+
 def test_labels_in_parquet(tmp_path):
     pq.write_table(pa.table({"speaker": ["s", None], "utt": ["a", "b"], "x": [1.5, float("nan")]}), tmp_path / "l")
     table = read_labels(tmp_path / "l")
