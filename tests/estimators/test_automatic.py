@@ -123,7 +123,7 @@ def test_channels_without_effect_are_left_out(tmp_path):
 
 def test_a_single_channel_is_left_out_and_stored(tmp_path):
     X, s, _ = named_world(4)
-    with pytest.warns(DataWarning, match="'channel' has no two channels to tell apart"):
+    with pytest.warns(DataWarning, match="'channel' has fewer than two channels"):
         model = JointPLDACV().fit(X, s, channels=["en"] * len(X))
     assert model.best_estimator_.channel_ranks_ == (0,)
     assert model.checked_ == JointPLDACV().fit(X, s).checked_
@@ -135,7 +135,7 @@ def test_a_single_channel_is_left_out_and_stored(tmp_path):
 
 def test_a_channel_for_every_speaker_is_left_out_and_stored(tmp_path):
     X, s, _ = named_world(4)
-    with pytest.warns(DataWarning, match="cannot be told apart. 'channel' is left out"):
+    with pytest.warns(DataWarning, match="cannot be separated: 'channel' is left out"):
         model = JointPLDACV().fit(X, s, channels=s)
     assert model.best_estimator_.channel_ranks_ == (0,)
     model.save(tmp_path / "model")

@@ -82,7 +82,7 @@ def test_the_chosen_model_is_a_plain_one_with_the_same_scores(fitted, tmp_path):
 def test_a_file_without_what_was_tried_is_refused(crossed, tmp_path):
     _, model = crossed
     write_model(tmp_path / "model", description(model, model.best_estimator_.fitted_))
-    with pytest.raises(InputError, match="lacks what was tried"):
+    with pytest.raises(InputError, match="lacks the candidates of its search"):
         JointPLDACV.load(tmp_path / "model")
 
 
@@ -156,7 +156,7 @@ def test_an_interrupt_keeps_what_was_tried():
         if progress.done == 3:
             raise KeyboardInterrupt
 
-    with pytest.warns(DataWarning, match=r"interrupted; chosen among the 3 candidate\(s\) tried so far"):
+    with pytest.warns(DataWarning, match=r"interrupted: the best of 3 candidate\(s\) so far"):
         model = JointPLDACV(callback=stop).fit(X, s, channels=c)
     assert [number for _, number in seen] == [1, 2, 3]
     best = min((tried for tried, _ in seen), key=lambda one: one.criterion)

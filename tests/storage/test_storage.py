@@ -143,7 +143,7 @@ def change(path, tensors=None, drop=(), record=None, **metadata):
         ({"drop": ("model.fitted.loadings.0",)}, "lacks some of its content"),
         ({"record": {"fitted": {}}}, "lacks some of its content"),
         ({"record": {"estimator": 3}}, "lacks some of its content .expected str, got int 3"),
-        ({"tensors": {"model.fitted.loadings.0": np.zeros((5, 2))}}, "do not belong together"),
+        ({"tensors": {"model.fitted.loadings.0": np.zeros((5, 2))}}, "do not agree"),
         ({"tensors": {"model.fitted.precision": np.full((6, 6), np.nan)}}, "not all finite"),
     ],
 )

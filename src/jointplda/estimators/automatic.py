@@ -3,23 +3,20 @@
 import logging
 import warnings
 from collections.abc import Sequence
-from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from joblib import effective_n_jobs
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from jointplda.calibration.affine import AffineCalibration
 from jointplda.errors import DataWarning, InputError, warn
 from jointplda.estimators import model_file
-from jointplda.estimators.base import unchanged_by_errors
+from jointplda.estimators.base import ModelEstimator, unchanged_by_errors
 from jointplda.estimators.data_checks import checked_samples, require_speakers
 from jointplda.estimators.fit_warnings import warn_of_design
 from jointplda.estimators.joint import JointPLDA
-from jointplda.estimators.likelihood_methods import LikelihoodMethods
 from jointplda.estimators.parameter_checks import check_callback, generator, per_condition
 from jointplda.model.plan import Plan
 from jointplda.model.statistics import Statistics
@@ -35,18 +32,18 @@ from jointplda.selection.selection_record import Selection
 logger = logging.getLogger("jointplda")
 
 
-class JointPLDACV(LikelihoodMethods, BaseEstimator):  # type: ignore[misc]
-    """Joint PLDA with settings chosen by cross-validation over training speakers, and calibrated on the same.
+class JointPLDACV(ModelEstimator):
+    """Joint PLDA with settings chosen, and scores calibrated, by cross-validation over training speakers.
 
-    Speakers are divided into folds. Every candidate is fitted to the speakers of the other folds and scores the pairs
-    of those held out; the best minCllr wins, with same- and cross-channel trials counting alike. Candidates differ in
-    the strengths of the priors and in the rank of U, which may be 0 (PLDA). The scores of the held-out speakers then
-    fit an affine calibration, which the model carries and applies.
+    The speakers are divided into folds. Every candidate is fitted to the speakers of the other folds and scores the
+    pairs of those held out; the candidate of lowest minCllr is chosen, where same- and cross-channel trials have equal
+    weight. Candidates differ in the strengths of the priors and in the rank of U, which may be 0 (PLDA). An affine
+    calibration is then fitted to the scores of the held-out speakers, and the model applies it.
 
-    Where speakers were heard in one channel each, no trial can show what another channel does to a speaker. Then a
-    permutation test asks if channels matter at all (if not, U is left out); what is found between channels is trusted
-    as far as it exceeds chance (``channel_share``), the strongest shrinkage within one standard error of the best is
-    taken, and the calibration is made cautious. A warning says so.
+    If speakers were heard in one channel each, channels and speakers are confounded, and no trial shows how a channel
+    changes a speaker. A permutation test then decides if channels matter at all (if not, U is left out), the variance
+    between channels is left to them as far as it exceeds chance (``channel_share``), the one-standard-error rule
+    chooses the strength of the priors, and the calibration is cautious. A warning says so.
 
     Parameters
     ----------
@@ -54,38 +51,39 @@ class JointPLDACV(LikelihoodMethods, BaseEstimator):  # type: ignore[misc]
         Number of folds among which the speakers are divided at random; or splits in which no speaker is on both
         sides, such as ``GroupKFold(5)``, whose groups are the speakers.
     max_iter, tol, noise, noise_floor
-        Of every fit, as in ``JointPLDA``. EM is stopped early on purpose: with few speakers its last small gains cost
-        accuracy.
+        As in ``JointPLDA``, for every fit. The defaults stop EM early, since with few speakers its last small gains
+        cost accuracy.
     channel_prior : float or sequence of float, optional
-        As in ``JointPLDA``; default: chosen too. 0 keeps U narrow, so that more channels of training can be remembered.
+        As in ``JointPLDA``; default: chosen with the other settings. With 0, U has few columns, so that a model can
+        keep more channels of training.
     calibrate : bool
-        Whether to fit a calibration.
+        Whether to calibrate scores.
     n_jobs : int
-        Folds that are fitted at the same time, on threads; -1 is one for each core.
+        Number of folds that are fitted at the same time, on threads; -1 is one per core.
     callback : callable, optional
         Called after every candidate with a ``jointplda.Progress`` whose detail is a ``CandidateResult``. Ctrl-C ends
-        the search with what has been tried.
+        the search and keeps the best candidate so far.
     random_state : int, Generator or RandomState, optional
-        Seed of the folds. With None too they are the same every time.
+        Seed of the folds; None is a fixed seed.
 
     Attributes
     ----------
     best_estimator_ : JointPLDA
-        The model with the chosen settings, fitted to all speakers and calibrated: ``best_estimator_.V_`` and so on.
+        The model with the chosen settings, fitted to all speakers and calibrated.
     best_params_ : dict
-        The settings of ``JointPLDA`` that were chosen.
+        The chosen settings of ``JointPLDA``.
     best_score_, best_index_ : float, int
         -minCllr of the chosen candidate on held-out speakers, in bits, and its position in ``cv_results_``.
     cv_results_ : dict of arrays
-        One entry per candidate, as scikit-learn's searches have it; usable as a DataFrame.
+        One entry per candidate, as in scikit-learn's searches; usable as a DataFrame.
     candidates_ : tuple of CandidateResult
         The same as records.
     design_ : Design
-        How speakers and channels are crossed, and what the tests of channels found.
+        How speakers and channels are crossed, and the results of the tests of channels.
     checked_ : Checked
         Cllr on held-out training speakers, before and after calibration.
     calibration_ : AffineCalibration or None
-        Applied to scores unless raw ones are asked for.
+        The calibration of scores.
 
     Examples
     --------
@@ -133,18 +131,10 @@ class JointPLDACV(LikelihoodMethods, BaseEstimator):  # type: ignore[misc]
         self.callback = callback
         self.random_state = random_state
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
-
     def fit(self, X: Any, y: Any, channels: Any = None) -> Self:
         """Choose settings, fit to all speakers, and calibrate.
 
-        Parameters
-        ----------
-        X, y, channels
-            As in ``JointPLDA.fit``. Without channels V and D are fitted: SPLDA with chosen shrinkage.
+        The parameters are as in ``JointPLDA.fit``. Without channels this is SPLDA with chosen shrinkage.
         """
         with unchanged_by_errors(self):
             matrix = checked_samples(self, X, reset=True)
@@ -174,21 +164,21 @@ class JointPLDACV(LikelihoodMethods, BaseEstimator):  # type: ignore[misc]
         model = JointPLDA(**self._fixed(), **candidate.settings())
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            for known in ("No channels were given", ".*are constant"):  # harmless with a prior
-                warnings.filterwarnings("ignore", known, DataWarning)
+            for message in ("No channels were given", ".*are constant"):  # harmless with a prior
+                warnings.filterwarnings("ignore", message, DataWarning)
             return model.fit_statistics(statistics)
 
     def _warn(
         self, calibration: AffineCalibration | None, design: Design, statistics: Statistics, *, interrupted: bool
     ) -> None:
         if calibration is None:
-            warn("Held-out speakers score no higher with themselves than with others: the model is not calibrated.")
+            warn("Held-out targets score no higher than held-out non-targets: the model is not calibrated.")
         logger.info("%s", self.checked_)
         if not self.calibrate and self.checked_.overconfident:
             warn(f"The log-likelihood ratios are overconfident ({self.checked_}). Let the model calibrate its scores.")
         warn_of_design(design, statistics)
         if interrupted:
-            warn(f"The search was interrupted; chosen among the {len(self.candidates_)} candidate(s) tried so far.")
+            warn(f"The search was interrupted: the best of {len(self.candidates_)} candidate(s) so far is kept.")
 
     def _fixed(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in ("max_iter", "tol", "noise", "noise_floor")}
@@ -197,13 +187,12 @@ class JointPLDACV(LikelihoodMethods, BaseEstimator):  # type: ignore[misc]
         try:
             return int(effective_n_jobs(self.n_jobs))
         except (TypeError, ValueError):
-            raise InputError(
-                f"expected a whole number other than 0, got {self.n_jobs!r:.60}.", parameter="n_jobs"
-            ) from None
+            problem = f"expected a whole number other than 0, got {self.n_jobs!r:.60}."
+            raise InputError(problem, parameter="n_jobs") from None
 
     @property
     def best_params_(self) -> dict[str, Any]:
-        """The settings of ``JointPLDA`` that were chosen."""
+        """The chosen settings of ``JointPLDA``."""
         return self.selection_.chosen.candidate.settings()
 
     @property
@@ -243,31 +232,21 @@ class JointPLDACV(LikelihoodMethods, BaseEstimator):  # type: ignore[misc]
 
     @property
     def calibration_(self) -> AffineCalibration | None:
-        """The calibration that scores get, if any."""
+        """The calibration of scores, if there is one."""
         return self.best_estimator_.calibration_
 
     def plan(self, X: Any, y: Any, channels: Any = None) -> Plan:
-        """What each fit of the search would do with these samples, at the widest; nothing is fitted."""
+        """Plan of the largest fit of the search to these samples, without fitting."""
         return JointPLDA(**self._fixed(), noise_prior=1.0, speaker_prior=1.0).plan(X, y, channels)
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the chosen model, and what was tried, to a safetensors file, whole or not at all."""
-        check_is_fitted(self)
-        model_file.write_model(path, self._description())
 
     def _description(self, **place: Any) -> model_file.ModelDescription:
         return model_file.description(self, self.best_estimator_.fitted_, self.selection_, **place)
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> Self:
-        """Read a model that ``save`` wrote."""
-        return cls._from_description(model_file.read_model(path, cls.__name__))
-
-    @classmethod
     def _from_description(cls, description: model_file.ModelDescription) -> Self:
         model = cls(**description.settings)
         if description.selection is None:
-            raise InputError("The file lacks what was tried when its settings were chosen.")
+            raise InputError("The file lacks the candidates of its search for settings.")
         model.selection_ = description.selection
         model.best_estimator_ = JointPLDA(**model._fixed(), **model.best_params_)
         model.best_estimator_._take(description.fitted)
@@ -279,8 +258,3 @@ class JointPLDACV(LikelihoodMethods, BaseEstimator):  # type: ignore[misc]
         if "best_estimator_" not in self.__dict__:
             check_is_fitted(self)
         return self.best_estimator_._scorer()
-
-    def _checked(self, X: Any) -> Any:
-        if "best_estimator_" not in self.__dict__:
-            check_is_fitted(self)
-        return checked_samples(self, X)

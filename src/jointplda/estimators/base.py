@@ -1,4 +1,4 @@
-"""What ``JointPLDA`` and ``PLDA`` share as scikit-learn estimators: fitting, the fitted record, and files."""
+"""What the models have in common as scikit-learn estimators: files, the fitted record, and fitting."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -32,13 +32,45 @@ from jointplda.scoring.scorer import Scorer
 LEAST_FLOOR = 1e-8  # below this, rounding decides
 
 
-class BasePLDA(LikelihoodMethods, BaseEstimator):  # type: ignore[misc]
-    """m = mean + V y + U x + e,  e ~ N(0, D^-1), fitted by EM. ``fitted_`` holds all that was learned."""
+class ModelEstimator(LikelihoodMethods, BaseEstimator):  # type: ignore[misc]
+    """An estimator that needs speakers to fit, and that can be stored in a file."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted model to a safetensors file, completely or not at all."""
+        check_is_fitted(self)
+        model_file.write_model(path, self._description())
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Read a model that ``save`` wrote."""
+        return cls._from_description(model_file.read_model(path, cls.__name__))
+
+    def _description(self, **place: Any) -> model_file.ModelDescription:
+        """The contents of the model's file; ``place`` is its step in a pipeline and the steps before it."""
+        raise NotImplementedError
+
+    @classmethod
+    def _from_description(cls, description: model_file.ModelDescription) -> Self:
+        """The fitted estimator from the contents of a file."""
+        raise NotImplementedError
+
+    def _checked(self, X: Any) -> Any:
+        self._scorer()  # raises if the model is not fitted
+        return checked_samples(self, X)
+
+
+class BasePLDA(ModelEstimator):
+    """m = mean + V y + U x + e,  e ~ N(0, D^-1), fitted by EM. The record ``fitted_`` holds the whole result."""
 
     fitted_: FittedModel
     n_features_in_: int
 
-    # Parameters of fitting, by name; the constructors of the subclasses set them.
+    # Settings, which the constructors of the subclasses set.
     speaker_rank: int | None
     noise: str
     max_iter: int
@@ -53,12 +85,7 @@ class BasePLDA(LikelihoodMethods, BaseEstimator):  # type: ignore[misc]
     random_state: Any
 
     channels_shared = True
-    """Whether two samples can be in one channel."""
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
+    """Whether two samples can be in the same channel."""
 
     def __sklearn_is_fitted__(self) -> bool:
         return "fitted_" in self.__dict__
@@ -73,7 +100,7 @@ class BasePLDA(LikelihoodMethods, BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def from_parameters(cls, mean: Any, V: Any, U: Any, D: Any, channel_ranks: Sequence[int] | None = None) -> Self:
-        """Make a fitted model from given parameters.
+        """Make a fitted model from its parameters.
 
         Parameters
         ----------
@@ -81,11 +108,11 @@ class BasePLDA(LikelihoodMethods, BaseEstimator):  # type: ignore[misc]
         V : (d, Ry)
             Speaker loading.
         U : (d, Rx)
-            Channel loadings side by side; None or (d, 0) for none.
-        D : (d, d), or (d,) when diagonal
+            Channel loadings of all conditions side by side; None or (d, 0) if there are none.
+        D : (d, d), or (d,) if diagonal
             Noise precision.
         channel_ranks : sequence of int, optional
-            How the columns of U divide among the conditions; default: one condition.
+            Number of columns of U of each condition; default: all columns belong to one condition.
         """
         fitted = checked_model(mean, V, U, D, channel_ranks, channels_shared=cls.channels_shared)
         model = cls()
@@ -96,7 +123,7 @@ class BasePLDA(LikelihoodMethods, BaseEstimator):  # type: ignore[misc]
         return model
 
     def _take(self, fitted: FittedModel) -> None:
-        """Become the fitted model of this record."""
+        """Set the fitted record of this estimator."""
         self.fitted_, self.n_features_in_ = fitted, len(fitted.mean)
         self._kept_scorer = Scorer(fitted)
 
@@ -114,7 +141,7 @@ class BasePLDA(LikelihoodMethods, BaseEstimator):  # type: ignore[misc]
 
     @property
     def V_(self) -> Array:
-        """Speaker loading, (d, Ry); columns orthogonal, longest first."""
+        """Speaker loading, (d, Ry), with orthogonal columns, the longest first."""
         return self.fitted_.loadings[0]
 
     @property
@@ -129,17 +156,17 @@ class BasePLDA(LikelihoodMethods, BaseEstimator):  # type: ignore[misc]
 
     @property
     def channel_ranks_(self) -> tuple[int, ...]:
-        """Columns of U of each condition."""
+        """Number of columns of U of each condition."""
         return self.fitted_.channel_ranks
 
     @property
     def log_likelihoods_(self) -> Array:
-        """Nats per sample after each iteration of EM, (n_iter_,)."""
+        """Log-likelihood after each iteration of EM in nats per sample, (n_iter_,)."""
         return self.fitted_.trace.log_likelihoods
 
     @property
     def n_iter_(self) -> int:
-        """Iterations of EM."""
+        """Number of iterations of EM."""
         return len(self.fitted_.trace.log_likelihoods)
 
     @property
@@ -149,12 +176,12 @@ class BasePLDA(LikelihoodMethods, BaseEstimator):  # type: ignore[misc]
 
     @property
     def interrupted_(self) -> bool:
-        """Whether EM was interrupted."""
+        """Whether the user stopped EM."""
         return self.fitted_.trace.interrupted
 
     @property
     def calibration_(self) -> AffineCalibration | None:
-        """The calibration that scores get, if any."""
+        """The calibration of scores, if there is one."""
         return self.fitted_.calibration
 
     @property
@@ -162,49 +189,38 @@ class BasePLDA(LikelihoodMethods, BaseEstimator):  # type: ignore[misc]
         """Numbers of samples, speakers and channels of training, and the names of its conditions."""
         counts = self.fitted_.counts
         if counts is None:
-            raise AttributeError("this model was made from parameters: it has no training")
-        named = {"samples": counts.samples, "speakers": counts.speakers, "channels": list(counts.channels)}
-        return {**named, "conditions": list(self.fitted_.conditions or ())}
+            raise AttributeError("this model was made from parameters and has no training data")
+        numbers = {"samples": counts.samples, "speakers": counts.speakers, "channels": list(counts.channels)}
+        return {**numbers, "conditions": list(self.fitted_.conditions or ())}
 
     @property
     def plan_(self) -> Plan:
-        """What was eliminated analytically, and what an iteration cost; not stored in files."""
+        """The factor that was eliminated analytically, and the cost of an iteration; not stored in files."""
         if self.fitted_.plan is None:
             raise AttributeError("the plan is known only right after a fit")
         return self.fitted_.plan
 
     def with_calibration(self, calibration: AffineCalibration | None) -> Self:
-        """A copy of the model whose scores get this calibration, or none."""
-        if calibration is not None and not isinstance(calibration, AffineCalibration):
-            raise InputError(
-                f"expected an AffineCalibration or None, got {type(calibration).__name__}.", parameter="calibration"
-            )
+        """A copy of the model with another calibration of its scores, or with none."""
+        if not isinstance(calibration, AffineCalibration | None):
+            problem = f"expected an AffineCalibration or None, got {type(calibration).__name__}."
+            raise InputError(problem, parameter="calibration")
         copy: Self = clone(self)
         copy.__dict__.update(self.__getstate__())
         copy._take(self._scorer().fitted.with_calibration(calibration))
         return copy
 
     def fit_statistics(self, statistics: Statistics) -> Self:
-        """Fit to sufficient statistics: the same fit as ``fit`` on the samples they were made of."""
+        """Fit to sufficient statistics; the result is that of ``fit`` on their samples."""
         if not isinstance(statistics, Statistics):
-            raise InputError(f"Expected jointplda.Statistics, got {type(statistics).__name__}.")
+            raise InputError(f"expected Statistics, got {type(statistics).__name__}.", parameter="statistics")
         with unchanged_by_errors(self):
             self.n_features_in_ = statistics.n_features
             self.__dict__.pop("feature_names_in_", None)
             return self._fit(statistics)
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted model to a safetensors file, whole or not at all."""
-        check_is_fitted(self)
-        model_file.write_model(path, self._description())
-
     def _description(self, **place: Any) -> model_file.ModelDescription:
         return model_file.description(self, self.fitted_, **place)
-
-    @classmethod
-    def load(cls, path: str | PathLike[str]) -> Self:
-        """Read a model that ``save`` wrote."""
-        return cls._from_description(model_file.read_model(path, cls.__name__))
 
     @classmethod
     def _from_description(cls, description: model_file.ModelDescription) -> Self:
@@ -214,7 +230,7 @@ class BasePLDA(LikelihoodMethods, BaseEstimator):  # type: ignore[misc]
         return model
 
     def sample(self, y: Any, channels: Any = None, random_state: Any = None) -> Array:
-        """Draw embeddings (n, d) for given labels; equal labels share their latents."""
+        """Draw embeddings (n, d) of these speakers and channels; equal labels share their latents."""
         n = len(y) if np.ndim(y) or isinstance(y, list | tuple) else 0
         parameters = self._scorer().fitted.parameters
         codes, labels, _ = encode_all(y, self._conditions(channels, n), n)
@@ -227,16 +243,11 @@ class BasePLDA(LikelihoodMethods, BaseEstimator):  # type: ignore[misc]
         return X
 
     def plan(self, X: Any, y: Any, channels: Any = None) -> Plan:
-        """What ``fit`` would do with these samples: levels, eliminated factor, memory and work; nothing is fitted."""
+        """Plan of a fit to these samples (levels, eliminated factor, memory, work), without fitting."""
         matrix = validate_data(clone(self), X, ensure_all_finite=False)
         statistics, ranks = self._ranked(Statistics.from_samples(matrix, y, channels))
         kept, shrinkage = self._kept_conditions(ranks)
         return make_plan(statistics.with_conditions(kept), shrinkage.ranks)
-
-    def _checked(self, X: Any) -> Any:
-        if "fitted_" not in self.__dict__:
-            check_is_fitted(self)
-        return checked_samples(self, X)
 
     def _fit_samples(self, X: Any, y: Any, channels: Any) -> Self:
         with unchanged_by_errors(self):
@@ -245,7 +256,7 @@ class BasePLDA(LikelihoodMethods, BaseEstimator):  # type: ignore[misc]
             return self._fit(Statistics.from_samples(matrix, y, channels))
 
     def _fit(self, statistics: Statistics) -> Self:
-        """EM on the conditions that have a rank and a share; the others are left out."""
+        """Run EM with the conditions whose rank and share are above 0; the others are left out."""
         settings = self._settings()
         statistics, ranks = self._ranked(statistics)
         kept, shrinkage = self._kept_conditions(ranks)
@@ -283,26 +294,22 @@ class BasePLDA(LikelihoodMethods, BaseEstimator):  # type: ignore[misc]
             return d if self.speaker_prior else supported
         rank = int(check_number("speaker_rank", self.speaker_rank, 1, d, whole=True))
         if self.speaker_prior and rank < d:
-            raise InputError(
-                f"a speaker prior (here {self.speaker_prior:g}) shrinks V V' towards a scaled identity, so V must have "
-                f"full rank ({d}), got {rank}. Leave the rank out, or use no speaker prior.",
-                parameter="speaker_rank",
-            )
+            problem = f"a speaker prior needs V of full rank ({d}), got {rank}. Leave the rank or the prior out."
+            raise InputError(problem, parameter="speaker_rank")
         if rank > supported and not self.speaker_prior:
-            warn(
-                f"{rank} is more than {statistics.n_speakers} speakers support ({supported}).", parameter="speaker_rank"
-            )
+            problem = f"{rank} is more than {statistics.n_speakers} speakers support ({supported})."
+            warn(problem, parameter="speaker_rank")
         return rank
 
     def _kept_conditions(self, ranks: tuple[int, ...]) -> tuple[list[int], ChannelShrinkage]:
-        """Conditions that have a rank and a share, and what is done to their loadings after EM."""
+        """Conditions whose rank and share are above 0, and the changes of their loadings after EM."""
         shares, priors = self._channel_shrinkage(len(ranks) - 1)
         kept = [k for k, (rank, share) in enumerate(zip(ranks[1:], shares, strict=True)) if rank and share]
         active = (ranks[0], *(ranks[1 + k] for k in kept))
         return kept, ChannelShrinkage(active, tuple(shares[k] for k in kept), tuple(priors[k] for k in kept))
 
     def _warm_parameters(self, names: tuple[str, ...], kept: list[int], ranks: tuple[int, ...]) -> Parameters | None:
-        """The parameters to go on from, where ``warm_start`` asks for it and they are of the same conditions."""
+        """The present parameters as a start, if ``warm_start`` is set and they are of the same conditions and ranks."""
         if not (self.warm_start and "fitted_" in self.__dict__):
             return None
         before = self.fitted_
@@ -312,7 +319,7 @@ class BasePLDA(LikelihoodMethods, BaseEstimator):  # type: ignore[misc]
         return old if same and len(old.mean) == self.n_features_in_ else None
 
     def _channel_shrinkage(self, conditions: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Of each condition: the share of U U' left to its channels, and the strength of the prior of U."""
+        """For each condition, the share of U U' left to its channels, and the strength of the prior of U."""
         return (1.0,) * conditions, (0.0,) * conditions
 
     def _diagonal(self) -> bool:
@@ -320,7 +327,7 @@ class BasePLDA(LikelihoodMethods, BaseEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
     def _ranked(self, statistics: Statistics) -> tuple[Statistics, tuple[int, ...]]:
-        """The statistics as this model takes them, and the rank of each factor."""
+        """The statistics with the conditions of this model, and the rank of each factor."""
         raise NotImplementedError
 
     def _set_channel_rank(self, ranks: tuple[int, ...]) -> None:
@@ -330,7 +337,7 @@ class BasePLDA(LikelihoodMethods, BaseEstimator):  # type: ignore[misc]
 def fitted_model(
     result: FitResult, statistics: Statistics, kept: list[int], shrinkage: ChannelShrinkage, *, channels_shared: bool
 ) -> FittedModel:
-    """The record of what EM found: U of the conditions ``kept``, none of the others."""
+    """The record of a fit; conditions that are not ``kept`` have a U without columns."""
     parameters = shrinkage.apply(result.fit.parameters)
     V, *channels = (canonical(W) for W in parameters.loadings)
     loadings = [V, *(np.zeros((len(V), 0)) for _ in statistics.conditions)]
@@ -359,7 +366,7 @@ def fitted_model(
 
 @contextmanager
 def unchanged_by_errors(estimator: Any) -> Iterator[None]:
-    """A fit that fails leaves the estimator as it was."""
+    """Restore the estimator if the block raises, so that a failed fit changes nothing."""
     before = dict(estimator.__dict__)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Samples and speakers as scikit-learn's estimators take them, checked."""
+"""Checks of samples and speakers by the rules of scikit-learn."""
 
 from typing import Any
 
@@ -11,14 +11,12 @@ from jointplda.errors import InputError, InputTypeError
 def checked_samples(estimator: Any, X: Any, *, reset: bool = False) -> Any:
     """X as an array of the right dimension; NaN and infinity are found when it is read.
 
-    ``reset`` is for ``fit``: the number and names of features are those of X from now on.
+    ``reset`` is for ``fit``, which takes the number and names of features from X.
     """
     sample_matrix.check_not_masked(X)
-    least = 2 if reset else 1
+    rules = {"dtype": "numeric", "ensure_all_finite": False, "ensure_min_samples": 2 if reset else 1}
     try:
-        return validate_data(
-            estimator, X, dtype="numeric", reset=reset, ensure_all_finite=False, ensure_min_samples=least
-        )
+        return validate_data(estimator, X, reset=reset, **rules)
     except ValueError as error:
         raise InputError(str(error), parameter="X") from None
     except TypeError as error:
@@ -26,9 +24,7 @@ def checked_samples(estimator: Any, X: Any, *, reset: bool = False) -> Any:
 
 
 def require_speakers(estimator: Any, y: Any) -> None:
-    """Raise unless speakers were given."""
+    """Raise if there are no speakers."""
     if y is None:
-        raise InputError(
-            f"{type(estimator).__name__} requires y to be passed, but the target y is None; "
-            "give every sample's speaker."
-        )
+        name = type(estimator).__name__
+        raise InputError(f"{name} requires y to be passed, but the target y is None; give the speakers.")

@@ -1,4 +1,4 @@
-"""What to warn of after a fit: how EM ended, and what the data could not tell."""
+"""Warnings after a fit: about the end of EM, and about what the data do not determine."""
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -10,7 +10,7 @@ from jointplda.selection.design import Design
 
 
 def warn_of_fit(result: FitResult, statistics: Statistics, tol: float, noise_floor: float) -> None:
-    """Warn of labels that always go together, of noise at its floor, and of EM that did not converge."""
+    """Warn of confounded labels, of noise at its floor, and of EM that did not converge."""
     _warn_of_labels(statistics)
     _warn_of_floor(result, statistics, noise_floor)
     _warn_of_end(result, tol)
@@ -28,23 +28,23 @@ def _warn_of_labels(statistics: Statistics) -> None:
             linked = np.unique(np.stack([rows, columns]), axis=1).shape[1]
             if linked == len(np.unique(rows)) == len(np.unique(columns)):
                 warn(
-                    f"The labels of {name!r} and {names[j]!r} always go together, so their variances cannot be told "
-                    f"apart: each gets a share. Is {names[j]!r} the right column?"
+                    f"The labels of {name!r} and {names[j]!r} always go together: they are confounded, and each gets a "
+                    f"share of the variance. Is {names[j]!r} the right column?"
                 )
 
 
 def _warn_of_floor(result: FitResult, statistics: Statistics, share: float) -> None:
     constant = np.flatnonzero(statistics.constant).tolist()
-    named = f"Column(s) {constant[:5]}{'...' if len(constant) > 5 else ''} are constant." if constant else ""
+    constant_text = f"Column(s) {constant[:5]}{'...' if len(constant) > 5 else ''} are constant." if constant else ""
     if result.at_floor:
         warn(
-            f"The noise covariance stands at its floor ({share:g} of the total variance) in {result.at_floor} of "
+            f"The noise covariance is at its floor ({share:g} of the total variance) in {result.at_floor} of "
             f"{statistics.n_features} directions: there the {statistics.n_samples:g} samples of "
-            f"{statistics.n_speakers} speakers hardly vary within speakers and channels. {named} "
+            f"{statistics.n_speakers} speakers hardly vary within speakers and channels. {constant_text} "
             "Reduce the dimension (PCA), or use a noise prior."
         )
     elif constant:
-        warn(f"{named} They tell nothing; leave them out.")
+        warn(f"{constant_text} Leave them out.")
 
 
 def _warn_of_end(result: FitResult, tol: float) -> None:
@@ -60,36 +60,34 @@ def _warn_of_end(result: FitResult, tol: float) -> None:
     elif not result.fit.converged:
         trace = (result.fit.start, *result.fit.log_likelihoods)
         warn(
-            f"EM did not converge in {n_iter} iterations: the last one still gained "
-            f"{trace[-1] - trace[-2]:.2g} nats per sample (tol={tol:g}). Raise max_iter or tol; "
-            "with warm_start=True another fit goes on from here.",
+            f"EM did not converge in {n_iter} iterations: the last one gained {trace[-1] - trace[-2]:.2g} nats per "
+            f"sample (tol={tol:g}). Raise max_iter or tol; with warm_start=True another fit goes on from here.",
             ConvergenceWarning,
         )
 
 
 def warn_of_forgotten_channels(channels: int, columns: int) -> None:
-    """Warn that the channels of training were too many to keep because a prior made U wide."""
+    """Warn that the channels of training were too many to keep because a prior gave U many columns."""
     warn(
-        f"{channels} training channels with U of {columns} columns, as a channel prior makes it, are too many to keep "
-        "with the model: their labels are scored like those of new channels, and the speakers and channels of training "
-        "cannot be predicted. If you need these, use no channel prior, or fewer dimensions (PCA).",
+        f"{channels} training channels are too many to keep with the model, since the prior gives U {columns} columns: "
+        "they are scored as new channels, and the speakers and channels of training cannot be predicted. If you need "
+        "them, use no channel prior, or fewer dimensions (PCA).",
         parameter="channel_prior",
     )
 
 
 def warn_of_design(design: Design, statistics: Statistics) -> None:
-    """Warn of what the labels of training could not tell."""
+    """Warn of conditions whose channels are confounded with the speakers."""
     for k, (number, test) in enumerate(zip(design.crossed, design.tests, strict=True)):
         if test is None:
             if len(statistics.labels[1 + k]) < 2:
-                warn(f"{statistics.conditions[k]!r} has no two channels to tell apart: it is left out, as in PLDA.")
+                warn(f"The condition {statistics.conditions[k]!r} has fewer than two channels: it is left out.")
             continue
         heard = "No speaker was" if not number else f"Only {number} speaker(s) were"
         if np.isnan(test.ratio):
             warn(
-                f"{heard} heard in two channels of {test.condition!r}, and its channels have no two speakers to "
-                "compare them by: what is the speaker's and what the channel's cannot be told apart. "
-                f"{test.condition!r} is left out, as in PLDA."
+                f"{heard} heard in two channels of {test.condition!r}, and none of its channels has two speakers, so "
+                f"channels and speakers cannot be separated: {test.condition!r} is left out, as in PLDA."
             )
         elif not test.matters:
             warn(
@@ -98,8 +96,8 @@ def warn_of_design(design: Design, statistics: Statistics) -> None:
             )
         else:
             warn(
-                f"{heard} heard in two channels of {test.condition!r}: what another channel does to a speaker cannot "
-                f"be learned, only that channels differ (F = {test.ratio:.3g}, p = {test.p_value:.2g}). Of the "
-                f"variance found between them {100 * test.share:.0f} % is left to them, and the calibration is a "
+                f"{heard} heard in two channels of {test.condition!r}: the data show that channels differ "
+                f"(F = {test.ratio:.3g}, p = {test.p_value:.2g}), but not how a channel changes a speaker. "
+                f"{100 * test.share:.0f} % of the variance between channels is left to them, and the calibration is a "
                 "cautious guess. A few speakers in two channels would help."
             )

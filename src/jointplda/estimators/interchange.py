@@ -1,4 +1,4 @@
-"""PLDA models of other programs as ours, and ours as theirs."""
+"""Conversion of models from and to Kaldi's PLDA."""
 
 from typing import Any
 
@@ -15,8 +15,8 @@ from jointplda.linalg import inverse, symmetric
 def from_kaldi(plda: KaldiPlda) -> PLDA:
     """A fitted PLDA from Kaldi's mean, transform A and psi: V V' = A^-1 diag(psi) A^-T, D^-1 = A^-1 A^-T.
 
-    Directions without between-speaker variance are left out of V. Scores of single samples equal those of Kaldi's
-    ``ivector-plda-scoring`` without its own length normalisation.
+    V has no columns for directions without between-speaker variance. Scores of single samples equal those of Kaldi's
+    ``ivector-plda-scoring`` without its length normalisation.
     """
     mean, between, within = to_covariances(plda)
     values, vectors = np.linalg.eigh(symmetric(between))
@@ -33,10 +33,10 @@ def to_kaldi(model: Any, *, absorb_channel: bool = False) -> KaldiPlda:
     Parameters
     ----------
     model : PLDA, JointPLDA or JointPLDACV
-        A calibration that it carries has no place in the file, and is left out with a warning.
+        Its calibration, if it has one, is left out with a warning.
     absorb_channel : bool
-        Kaldi's model has no channels. True puts U U' into the within-speaker covariance, which gives every sample a
-        channel of its own; False refuses a model that has a U.
+        Kaldi's model has no channels. True adds U U' to the within-speaker covariance, which gives every sample a
+        channel of its own; False raises if the model has a U.
     """
     if isinstance(model, JointPLDACV):
         model = model.best_estimator_

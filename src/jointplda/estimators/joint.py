@@ -17,19 +17,19 @@ Ranks = int | Sequence[int] | None
 
 
 class JointPLDA(BasePLDA):
-    """Joint PLDA: m = mean + V y_speaker + U x_channel + e, with y and x tied across samples.
+    """Joint PLDA: m = mean + V y_speaker + U x_channel + e, where samples of a speaker share y, and of a channel x.
 
-    Trained on samples with two (or more) known labels by exact EM. What belongs to the channel is
-    explained by U even where every training speaker was heard in one channel only, which ordinary PLDA
-    mistakes for identity.
+    It is fitted by exact EM to samples with labels of their speaker and of one or more nuisance conditions. U explains
+    the differences between channels even if every training speaker was heard in one channel only, where ordinary PLDA
+    would attribute them to the speakers.
 
     Parameters
     ----------
     speaker_rank : int, optional
-        Ry, columns of V. Default: as many as the speakers support.
+        Ry, the number of columns of V. Default: as many as the speakers support.
     channel_rank : int or sequence of int, optional
-        Rx, columns of U: one number, or one per nuisance condition; 0 leaves a condition out. Default: as many as the
-        channels support.
+        Rx, the number of columns of U: one number, or one per nuisance condition; 0 leaves a condition out. Default: as
+        many as the channels support.
     noise : {"full", "diagonal"}
         Noise covariance: full or diagonal.
     max_iter : int
@@ -39,24 +39,23 @@ class JointPLDA(BasePLDA):
     init : {"moments", "random"}
         Where the first run of EM starts: from the moments of the data, or from random loadings.
     n_init : int
-        Number of EM runs, each from another start; the one that ends highest is kept. Those after the first start at
-        random.
+        Number of EM runs; the one that ends with the highest likelihood is kept. All but the first start at random.
     noise_prior, speaker_prior : float
-        MAP: shrink D^-1 and V V' towards scaled identities. 1 is one prior sample per sample, and one
-        prior speaker per speaker; 0 is maximum likelihood. A speaker prior needs V of full rank.
+        Strengths of the priors that shrink D^-1 and V V' towards scaled identities. 1 is one prior sample per sample,
+        and one prior speaker per speaker; 0 is maximum likelihood. A speaker prior needs V of full rank.
     channel_share : float or sequence of float
-        Of the variance that EM finds between channels, the share left to them (one number, or one per condition); the
-        rest is given to the speaker. 1 is Joint PLDA; 0 is PLDA, without that condition. Between them lies the choice
-        for speakers heard in one channel each, where the two can hardly be told apart.
+        Share of the variance between channels left to the channels (one number, or one per condition); the rest moves
+        to the speaker. 1 is Joint PLDA; 0 is PLDA, without that condition. Values between them suit speakers heard in
+        one channel each, where speakers and channels are confounded.
     channel_prior : float or sequence of float
-        After EM, shrink U U' towards a scaled identity (one strength, or one per condition): 1 is one prior channel per
-        channel of training. A handful of channels shows few of the directions in which others will differ. U then has
-        d columns.
+        Strength of the prior that shrinks U U' towards a scaled identity after EM (one number, or one per condition): 1
+        is one prior channel per channel of training. A few channels show few of the directions in which other channels
+        will differ. U then has d columns.
     noise_floor : float
-        The noise variance of any direction is at least this share of the total variance there.
+        The noise variance in any direction is at least this share of the total variance there.
     warm_start : bool
-        Start the next fit from the present parameters. Ctrl-C ends a fit and keeps the model so far (twice within
-        two seconds stops the program), so an interrupted fit can go on later.
+        Whether the next fit starts from the present parameters. Ctrl-C ends a fit and keeps the model so far (twice
+        within two seconds stops the program), so an interrupted fit can go on later.
     callback : callable, optional
         Called after every iteration with a ``jointplda.Progress`` whose detail is an ``Iteration``.
     random_state : int, Generator or RandomState, optional
@@ -66,19 +65,19 @@ class JointPLDA(BasePLDA):
     ----------
     mean_ : (d,)
     V_ : (d, Ry)
-        Columns orthogonal, longest first.
+        Its columns are orthogonal, the longest first.
     U_ : (d, sum of channel ranks)
-        Loadings of the conditions side by side.
+        Loadings of all conditions side by side.
     D_ : (d, d)
         Noise precision.
     channel_ranks_ : tuple of int
-        Columns of U of each condition.
+        Number of columns of U of each condition.
     log_likelihoods_ : (n_iter_,)
-        Nats per sample after each iteration of EM, with every constant; penalised if there is a prior. What
-        ``channel_share`` and ``channel_prior`` change is changed after the last.
+        Log-likelihood after each iteration of EM in nats per sample, with every constant; penalised if there is a
+        prior. ``channel_share`` and ``channel_prior`` are applied after the last.
     n_iter_, converged_ : int, bool
     plan_ : Plan
-        What was eliminated, and what an iteration cost.
+        The factor that was eliminated analytically, and the cost of an iteration.
     training_ : dict
         Numbers of samples, speakers and channels.
 
@@ -139,11 +138,11 @@ class JointPLDA(BasePLDA):
         X : (n, d) array
             Embeddings.
         y : (n,) labels
-            Speakers: any hashables.
+            The speaker of each sample: any hashables.
         channels : (n,) labels, (n, k) array or DataFrame
-            Nuisance conditions, one column each: a list of labels is one column, a list of lists (not of
-            tuples, which are labels) has one row per sample. A missing label (None, NaN, "") is a channel of
-            its own.
+            The channel of each sample, with one column per nuisance condition: a list of labels is one column, a list
+            of lists (not of tuples, which are labels) has one row per sample. A missing label (None, NaN, "") is a
+            channel of its own.
         """
         return self._fit_samples(X, y, channels)
 
@@ -152,11 +151,8 @@ class JointPLDA(BasePLDA):
 
     def _ranked(self, statistics: Statistics) -> tuple[Statistics, tuple[int, ...]]:
         if not statistics.conditions and self.channel_rank is not None:
-            raise InputError(
-                f"got {self.channel_rank}, but no channels were given. Give one channel label per sample, or use PLDA "
-                "where there are none.",
-                parameter="channel_rank",
-            )
+            problem = f"got {self.channel_rank}, but there are no channels. Give channels, or use PLDA."
+            raise InputError(problem, parameter="channel_rank")
         check_speakers(statistics)
         ranks = (self._speaker_rank(statistics), *self._channel_ranks(statistics))
         if not statistics.conditions:
@@ -168,26 +164,24 @@ class JointPLDA(BasePLDA):
         supported = [supported_rank(statistics, 1 + k) for k in range(K)]
         for k, labels in enumerate(statistics.labels[1:]):
             if not labels and self.noise == "full":
-                supported[k] = 0  # a channel per sample: U U' cannot be told from a full D^-1
-        given = self.channel_rank
-        if given is None:
+                supported[k] = 0  # with a channel per sample, U U' and a full D^-1 are confounded
+        if self.channel_rank is None:
             named = [max(len(labels) - 1, 0) for labels in statistics.labels[1:]]
             ranks: tuple[int, ...] = tuple(
                 min(n, most) if n else most for n, most in zip(named, supported, strict=True)
             )
         else:
-            wanted = list(np.ravel(np.asarray(given, dtype=object)))
-            wanted = wanted * K if np.ndim(given) == 0 else wanted
+            wanted = list(np.ravel(np.asarray(self.channel_rank, dtype=object)))
+            wanted = wanted * K if np.ndim(self.channel_rank) == 0 else wanted
             if len(wanted) != K:
-                raise InputError(
-                    f"expected one rank or {K}, one per condition, got {given!r:.60}.", parameter="channel_rank"
-                )
+                problem = f"expected one rank or {K}, one per condition, got {self.channel_rank!r:.60}."
+                raise InputError(problem, parameter="channel_rank")
             ranks = tuple(int(check_number("channel_rank", rank, 0, d, whole=True)) for rank in wanted)
         for name, rank, most in zip(statistics.conditions, ranks, supported, strict=True):
             if rank > most:
                 warn(f"{rank} is more than the channels of {name!r} support ({most}).", parameter="channel_rank")
-            elif rank == 0 and given is None:
-                warn(f"{name!r} has no two channels to tell apart: it is left out (rank 0).")
+            elif rank == 0 and self.channel_rank is None:
+                warn(f"The condition {name!r} has fewer than two channels: it is left out (rank 0).")
         return ranks
 
     def _channel_shrinkage(self, conditions: int) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -1,4 +1,4 @@
-"""The likelihood and the posterior of labelled samples: methods that all estimators have."""
+"""The likelihood and the posterior of labelled samples, as methods that all estimators have."""
 
 from typing import Any
 
@@ -22,9 +22,9 @@ class LikelihoodMethods(ScoringMethods):
         ----------
         X : (n, d) array
         y : (n,) labels
-            Speakers; tied among these samples, and none of them is taken to be a training speaker.
+            The speaker of each sample. None of them counts as a training speaker.
         channels : as in ``fit``, optional
-            Without it every sample is in a channel of its own.
+            Default: every sample is in a channel of its own.
         """
         matrix = self._checked(X)
         return self._log_likelihood(Statistics.from_samples(matrix, y, self._conditions(channels, len(matrix))))
@@ -32,8 +32,8 @@ class LikelihoodMethods(ScoringMethods):
     def score(self, X: Any, y: Any, *, channels: Any = None, sample_weight: Any = None) -> float:
         """Mean log-likelihood per sample: ``log_likelihood`` divided by the number of samples.
 
-        A sample of weight w counts as w samples. Channels are given by name only, because scikit-learn's own classes
-        take weights in their place.
+        A sample of weight w counts as w samples. ``channels`` must be named, because scikit-learn passes weights as
+        the third argument.
         """
         matrix = self._checked(X)
         channels = self._conditions(channels, len(matrix))
@@ -57,11 +57,11 @@ class LikelihoodMethods(ScoringMethods):
         return solve(lay_out(statistics.with_conditions(kept), active.ranks), active).log_likelihood
 
     def _conditions(self, channels: Any, n: int) -> Any:
-        """Channels as the fitted model needs them: one column per condition, in the order of training."""
+        """Channels with one column per condition of the fitted model, in the order of training."""
         scorer = self._scorer()
         if channels is None:
-            wanted = len(scorer.fitted.channel_ranks)
-            return np.full((n, wanted), None, dtype=object) if wanted else None
+            conditions = len(scorer.fitted.channel_ranks)
+            return np.full((n, conditions), None, dtype=object) if conditions else None
         if not scorer.fitted.channels_shared:
-            raise InputError("PLDA knows no channels: leave them out, or use JointPLDA.", parameter="channels")
+            raise InputError("PLDA has no channels: leave them out, or use JointPLDA.", parameter="channels")
         return scorer.arguments.ordered(channels)

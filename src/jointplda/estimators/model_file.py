@@ -1,4 +1,4 @@
-"""Model files: an estimator, its fitted record and the preprocessing before it in one safetensors file."""
+"""Model files: an estimator, its fitted record and its preprocessing in one safetensors file."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ LIBRARIES = ("jointplda", "numpy", "scipy", "scikit-learn")
 
 @dataclass(frozen=True)
 class StepDescription:
-    """A fitted transformer before the model: its name in the pipeline, its class, settings and fitted attributes."""
+    """A fitted transformer: its name in the pipeline, its class, settings and fitted attributes."""
 
     step: str
     transformer: str
@@ -28,23 +28,24 @@ class StepDescription:
 
 @dataclass(frozen=True, eq=False)
 class ModelDescription:
-    """A fitted estimator as a file holds it.
+    """The contents of a model file.
 
     Attributes
     ----------
     estimator : str
-        Its class.
+        Name of the estimator's class.
     step : str
-        Its name in the pipeline; empty without one.
+        Name of the estimator in its pipeline; empty if it is in none.
     settings : mapping
         Arguments of its constructor.
     feature_names : tuple of str, or None
     fitted : FittedModel
     selection : Selection or None
-        What was tried, where settings were chosen automatically.
+        The search, if settings were chosen automatically.
     steps : tuple of StepDescription
+        The transformers before it.
     versions : mapping
-        Of the libraries that wrote the file.
+        Versions of the libraries that wrote the file.
     """
 
     estimator: str
@@ -64,7 +65,7 @@ def description(
     step: str = "",
     steps: tuple[StepDescription, ...] = (),
 ) -> ModelDescription:
-    """Describe a fitted estimator; a callback is left out, and a seed or a splitter that is not a number."""
+    """Describe a fitted estimator, without its callback, and without a seed or splitter that is not a number."""
     settings = dict(estimator.get_params(deep=False)) | {"callback": None}
     for name, substitute in (("random_state", None), ("cv", 4)):
         if name in settings and not isinstance(settings[name], int | np.integer | None):
@@ -83,13 +84,13 @@ def description(
 
 
 def write_model(path: str | PathLike[str], model: ModelDescription) -> None:
-    """Write a model; the file is whole or not there."""
+    """Write a model to a file, completely or not at all."""
     _check(path, model.fitted)
     write_record(path, "model", model)
 
 
 def read_model(path: str | PathLike[str], estimator: str | None = None) -> ModelDescription:
-    """Read a model; ``estimator`` is the class that it must be of, without preprocessing before it."""
+    """Read a model; raise if ``estimator`` is the name of another class, or there is preprocessing before it."""
     model = read_record(path, "model", ModelDescription)
     _check(path, model.fitted)
     if estimator is not None and model.steps:
@@ -102,7 +103,7 @@ def read_model(path: str | PathLike[str], estimator: str | None = None) -> Model
 
 
 def restore_feature_names(estimator: Any, model: ModelDescription) -> None:
-    """Give an estimator the feature names that it was fitted with, if any."""
+    """Set the feature names of an estimator that was fitted with names."""
     if model.feature_names is not None:
         estimator.feature_names_in_ = np.array(model.feature_names, dtype=object)
 
@@ -117,6 +118,6 @@ def _check(path: str | PathLike[str], fitted: FittedModel) -> None:
         or any(array.ndim != 2 for array in arrays[1:])
         or fitted.precision.shape != (d, d)
     ):
-        raise FileError(f"{path}: mean, V, U and D have shapes that do not belong together.")
+        raise FileError(f"{path}: the shapes of mean, V, U and D do not agree.")
     if not all(np.isfinite(array).all() for array in arrays):
         raise FileError(f"{path}: the parameters are not all finite numbers.")

@@ -1,4 +1,4 @@
-"""Parameters and settings as users give them to estimators, checked, each with one clear error."""
+"""Checks of the parameters and settings of estimators."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -14,7 +14,7 @@ from jointplda.scoring.fitted import FittedModel, Trace
 
 
 def canonical(W: Array) -> Array:
-    """The same W W' with orthogonal columns, longest first, the largest entry of each positive."""
+    """The loading of the same W W' with orthogonal columns, the longest first, whose largest entries are positive."""
     left, values, _ = np.linalg.svd(W, full_matrices=False)
     W = left * values
     signs = np.sign(W[np.argmax(np.abs(W), axis=0), np.arange(W.shape[1])])
@@ -28,9 +28,8 @@ def generator(random_state: Any) -> np.random.Generator:
     try:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError) as error:
-        raise InputError(
-            f"expected an integer, a Generator or a RandomState: {error}.", parameter="random_state"
-        ) from None
+        problem = f"expected an integer, a Generator or a RandomState: {error}."
+        raise InputError(problem, parameter="random_state") from None
 
 
 def check_callback(callback: Any) -> None:
@@ -39,23 +38,21 @@ def check_callback(callback: Any) -> None:
         raise InputError(f"expected a function of one argument, got {callback!r:.60}.", parameter="callback")
 
 
-def per_condition(name: str, given: Any, conditions: int, least: float, most: float) -> tuple[float, ...]:
-    """A setting given as one number for all conditions, or as one for each."""
-    values = np.asarray(given, dtype=object)
+def per_condition(name: str, setting: Any, conditions: int, least: float, most: float) -> tuple[float, ...]:
+    """A number for each condition, from a setting that is one number for all of them or a list."""
+    values = np.asarray(setting, dtype=object)
     if values.ndim == 0:
         return (check_number(name, values.item(), least, most),) * conditions
     if values.ndim > 1 or len(values) != conditions:
-        raise InputError(
-            f"expected one number, or a list with one for each condition (there are {conditions}), got {given!r:.60}.",
-            parameter=name,
-        )
+        problem = f"expected one number, or a list with one for each condition (there are {conditions})"
+        raise InputError(f"{problem}, got {setting!r:.60}.", parameter=name)
     return tuple(check_number(name, value, least, most) for value in values.tolist())
 
 
 def checked_model(
     mean: Any, V: Any, U: Any, D: Any, channel_ranks: Sequence[int] | None, *, channels_shared: bool
 ) -> FittedModel:
-    """A fitted model from parameters, if they are finite and their shapes belong together."""
+    """A fitted model from parameters; raise unless they are finite and their shapes agree."""
     mean, V, D = _finite(mean, "mean"), _finite(V, "V"), _finite(D, "D")
     U = np.zeros((mean.size, 0)) if U is None else _finite(U, "U")
     ranks = _checked_ranks(mean, V, U, D, channel_ranks)
@@ -63,9 +60,7 @@ def checked_model(
     try:
         cholesky(symmetric(D))
     except np.linalg.LinAlgError:
-        raise InputError(
-            "expected a positive definite precision matrix; is it a covariance or singular?", parameter="D"
-        ) from None
+        raise InputError("expected a positive definite precision matrix.", parameter="D") from None
     if not np.allclose(D, D.T, rtol=1e-6, atol=1e-9 * float(np.abs(D).max())):
         raise InputError("expected a symmetric precision matrix.", parameter="D")
     ends = np.cumsum([0, *ranks])
@@ -84,21 +79,17 @@ def _finite(values: Any, name: str) -> Array:
 
 
 def _checked_ranks(mean: Array, V: Array, U: Array, D: Array, channel_ranks: Any) -> tuple[int, ...]:
-    """Ranks of the conditions, if all shapes belong together."""
+    """Ranks of the conditions; raise unless all shapes agree."""
     d = mean.size
     if mean.ndim != 1 or V.ndim != 2 or len(V) != d or U.ndim != 2 or len(U) != d or D.shape not in ((d,), (d, d)):
-        raise InputError(
-            "Expected mean (d,), V (d, Ry), U (d, Rx) and D (d, d) or (d,), got shapes "
-            f"{mean.shape}, {V.shape}, {U.shape} and {D.shape}."
-        )
+        shapes = f"{mean.shape}, {V.shape}, {U.shape} and {D.shape}"
+        raise InputError(f"Expected mean (d,), V (d, Ry), U (d, Rx) and D (d, d) or (d,), got shapes {shapes}.")
     if V.shape[1] < 1:
         raise InputError("expected at least one column.", parameter="V")
     if channel_ranks is None:
         return (U.shape[1],) if U.shape[1] else ()
-    given = np.atleast_1d(np.asarray(channel_ranks))
-    if given.ndim != 1 or given.dtype.kind not in "iu" or given.sum() != U.shape[1] or (given < 0).any():
-        raise InputError(
-            f"expected ranks that add up to {U.shape[1]}, the columns of U, got {channel_ranks!r:.60}.",
-            parameter="channel_ranks",
-        )
-    return tuple(int(rank) for rank in given)
+    ranks = np.atleast_1d(np.asarray(channel_ranks))
+    if ranks.ndim != 1 or ranks.dtype.kind not in "iu" or ranks.sum() != U.shape[1] or (ranks < 0).any():
+        problem = f"expected ranks that add up to {U.shape[1]}, the columns of U, got {channel_ranks!r:.60}."
+        raise InputError(problem, parameter="channel_ranks")
+    return tuple(int(rank) for rank in ranks)

@@ -1,4 +1,4 @@
-"""A scikit-learn Pipeline that ends in a model, passes channels on, and lives in one file."""
+"""A scikit-learn Pipeline that ends in a model, takes channels, and is stored in one file."""
 
 from os import PathLike
 from typing import Any, Self
@@ -9,38 +9,26 @@ from sklearn.pipeline import Pipeline as _SklearnPipeline
 from sklearn.pipeline import _name_estimators
 from sklearn.utils.validation import check_is_fitted
 
-from jointplda import preprocessing
 from jointplda.errors import FileError, InputError
 from jointplda.estimators import model_file
 from jointplda.estimators.automatic import JointPLDACV
+from jointplda.estimators.base import ModelEstimator
 from jointplda.estimators.joint import JointPLDA
 from jointplda.estimators.likelihood_methods import LikelihoodMethods
 from jointplda.estimators.plain import PLDA
+from jointplda.preprocessing import LDA, PCA, Center, LengthNorm, Reduce
 from jointplda.scoring.scorer import Scorer
 
-STEPS: dict[str, type[BaseEstimator]] = {
-    cls.__name__: cls
-    for cls in (
-        preprocessing.Center,
-        preprocessing.LengthNorm,
-        preprocessing.PCA,
-        preprocessing.Reduce,
-        preprocessing.LDA,
-    )
-}
-MODELS: dict[str, type[PLDA] | type[JointPLDA] | type[JointPLDACV]] = {
-    "PLDA": PLDA,
-    "JointPLDA": JointPLDA,
-    "JointPLDACV": JointPLDACV,
-}
+STEPS: dict[str, type[BaseEstimator]] = {cls.__name__: cls for cls in (Center, LengthNorm, PCA, Reduce, LDA)}
+MODELS: dict[str, type[ModelEstimator]] = {cls.__name__: cls for cls in (PLDA, JointPLDA, JointPLDACV)}
 
 
 class Pipeline(LikelihoodMethods, _SklearnPipeline):  # type: ignore[misc]
     """Preprocessing and a model as one estimator, saved as one file.
 
-    scikit-learn's ``Pipeline``, and three things more: ``channels`` goes to the model by its plain name,
-    with and without metadata routing; the model's methods can be called on raw embeddings; and ``save``
-    writes every step, so that training and scoring cannot disagree.
+    This is scikit-learn's ``Pipeline`` with three additions: ``channels`` reaches the model under that name, with and
+    without metadata routing; the methods of the model take embeddings that are not preprocessed; and ``save`` writes
+    every step, so that training and scoring preprocess alike.
 
     Examples
     --------
@@ -52,7 +40,7 @@ class Pipeline(LikelihoodMethods, _SklearnPipeline):  # type: ignore[misc]
     """
 
     def fit(self, X: Any, y: Any = None, channels: Any = None, **params: Any) -> Self:
-        """Fit every step; ``channels`` is for the model."""
+        """Fit every step; only the model gets ``channels``."""
         super().fit(X, y, **self._with_channels(channels, params))
         return self
 
@@ -64,10 +52,8 @@ class Pipeline(LikelihoodMethods, _SklearnPipeline):  # type: ignore[misc]
             if step is None or step == "passthrough":
                 continue
             if type(step) not in STEPS.values():
-                raise FileError(
-                    f"Step {name!r} ({type(step).__name__}) cannot be stored in a model file; these can: "
-                    f"{', '.join(f'jointplda.preprocessing.{known}' for known in STEPS)}."
-                )
+                storable = ", ".join(f"jointplda.preprocessing.{transformer}" for transformer in STEPS)
+                raise FileError(f"Step {name!r} ({type(step).__name__}) cannot be stored; these can: {storable}.")
             check_is_fitted(step)
             attributes = {key: value for key, value in vars(step).items() if key.endswith("_")}
             attributes.pop("feature_names_in_", None)
@@ -77,7 +63,7 @@ class Pipeline(LikelihoodMethods, _SklearnPipeline):  # type: ignore[misc]
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
-        """Read a model, with the steps before it if there are any, as a fitted pipeline."""
+        """Read a fitted model as a pipeline, with its preprocessing if it has any."""
         description = model_file.read_model(path)
         if description.estimator not in MODELS:
             raise FileError(f"{path}: holds a {description.estimator}, which this release does not know.")
@@ -110,18 +96,18 @@ class Pipeline(LikelihoodMethods, _SklearnPipeline):  # type: ignore[misc]
 
 
 def make_pipeline(*steps: Any) -> Pipeline:
-    """Make a ``Pipeline`` whose steps are named after their classes, in lower case."""
+    """Make a ``Pipeline`` whose steps have the names of their classes in lower case."""
     return Pipeline(_name_estimators(steps))
 
 
 def automatic_pipeline(**settings: Any) -> Pipeline:
-    """The model to try first: centring, length normalisation, PCA to 150 dimensions where the data support it, and
+    """The model to try first: centring, length normalisation, PCA to 150 dimensions if the data support it, and
     ``JointPLDACV``, which chooses its settings and calibrates its scores.
 
     Parameters
     ----------
     **settings
-        Of ``JointPLDACV``.
+        Settings of ``JointPLDACV``.
 
     Examples
     --------
@@ -129,9 +115,7 @@ def automatic_pipeline(**settings: Any) -> Pipeline:
     >>> [name for name, _ in automatic_pipeline().steps]
     ['center', 'lengthnorm', 'reduce', 'jointpldacv']
     """
-    return make_pipeline(
-        preprocessing.Center(), preprocessing.LengthNorm(), preprocessing.Reduce(), JointPLDACV(**settings)
-    )
+    return make_pipeline(Center(), LengthNorm(), Reduce(), JointPLDACV(**settings))
 
 
 def _restored(stored: model_file.StepDescription, path: Any) -> Any:

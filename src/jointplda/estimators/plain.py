@@ -18,14 +18,13 @@ class PLDA(BasePLDA):
 
     Parameters
     ----------
-    speaker_rank : int, optional
-        Ry, columns of V. Default: as many as the speakers support.
     channel_rank : int
-        Rx, columns of U.
+        Rx, the number of columns of U.
     noise : {"auto", "full", "diagonal"}
-        Noise covariance; "auto" is full without U and diagonal with it (where only the sum of both would matter).
-    max_iter, tol, init, n_init, noise_prior, speaker_prior, noise_floor, warm_start, callback, random_state
-        As in ``JointPLDA``.
+        Noise covariance; "auto" is full without U and diagonal with U, which a full noise covariance would make
+        superfluous.
+    speaker_rank, max_iter, tol, init, n_init, noise_prior, speaker_prior, noise_floor, warm_start, callback
+        As in ``JointPLDA``; so is ``random_state``.
 
     Attributes
     ----------
@@ -75,7 +74,7 @@ class PLDA(BasePLDA):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit to embeddings X (n, d) of speakers y (n,), any hashables."""
+        """Fit to embeddings X (n, d) of speakers y (n,)."""
         return self._fit_samples(X, y, None)
 
     def _diagonal(self) -> bool:
@@ -87,7 +86,7 @@ class PLDA(BasePLDA):
         rank = int(check_number("channel_rank", self.channel_rank, 0, statistics.n_features, whole=True))
         ranks = (self._speaker_rank(statistics),)
         if rank and self.noise == "full":
-            warn("With full noise and a channel per sample only the sum U U' + D^-1 can be told; use diagonal noise.")
+            warn("With full noise and a channel per sample, U U' and D^-1 are confounded; use diagonal noise.")
         if rank:
             return statistics.with_channel_per_sample(), (*ranks, rank)
         return statistics.without_channels(), ranks

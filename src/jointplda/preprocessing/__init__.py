@@ -1,4 +1,4 @@
-"""Transformers to put before a model; a ``jointplda.Pipeline`` stores them in the model's file."""
+"""Transformers for embeddings before a model; a ``jointplda.Pipeline`` stores them in the file of the model."""
 
 from jointplda.preprocessing.center import Center
 from jointplda.preprocessing.lda import LDA

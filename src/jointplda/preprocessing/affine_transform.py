@@ -1,7 +1,4 @@
-"""Transformers to put before a model; a ``jointplda.Pipeline`` stores them in the model's file.
-
-All but ``LengthNorm`` are affine, x -> (x - offset) A, whatever scikit-learn class found A.
-"""
+"""Affine transformers, x -> (x - offset) A: the base of all preprocessing but ``LengthNorm``."""
 
 from typing import Any
 
@@ -13,7 +10,7 @@ from jointplda._typing import Array
 
 
 class Affine(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """x -> (x - offset_) matrix_, shapes (d,) and (d, k); ``matrix_`` None is the identity."""
+    """x -> (x - offset_) matrix_, of shapes (d,) and (d, k); where ``matrix_`` is None it is the identity."""
 
     offset_: Array
     matrix_: Array | None
@@ -30,7 +27,7 @@ class Affine(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return len(self.offset_) if self.matrix_ is None else int(self.matrix_.shape[1])
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
-        """Names of the output dimensions: class name and number."""
+        """Names of the output dimensions: the class name and a number."""
         check_is_fitted(self)
         name = type(self).__name__.lower()
         return np.array([f"{name}{i}" for i in range(self._n_features_out)], dtype=object)

@@ -12,7 +12,7 @@ class Center(Affine):
     """Subtract the mean of the training samples."""
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the mean of X (n, d)."""
+        """Compute the mean of X (n, d)."""
         X = validate_data(self, X, dtype=np.float64)
         self.offset_ = X.mean(axis=0)
         self.matrix_ = None

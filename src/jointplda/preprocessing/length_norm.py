@@ -23,7 +23,7 @@ class LengthNorm(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.scale = scale
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Nothing to learn; checks X (n, d)."""
+        """Check X (n, d); there is nothing to learn."""
         check_choice("scale", self.scale, ("unit", "dimension"))
         validate_data(self, X, dtype=np.float64)
         return self
@@ -43,6 +43,6 @@ class LengthNorm(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return scaled
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
-        """Names of the output dimensions: class name and number."""
+        """Names of the output dimensions: the class name and a number."""
         check_is_fitted(self)
         return np.array([f"lengthnorm{i}" for i in range(self.n_features_in_)], dtype=object)
