@@ -1,1 +1,1 @@
-"""Settings chosen, and calibration fitted, on training speakers that the models scoring them have not seen."""
+"""The choice of settings, and the calibration, by cross-validation over training speakers."""

@@ -1,4 +1,4 @@
-"""How speakers and channels are crossed, and whether channels matter where they are not."""
+"""A permutation test of whether channels matter, for conditions whose channels are confounded with the speakers."""
 
 from dataclasses import dataclass
 
@@ -15,21 +15,21 @@ MOST_SPEAKERS = 20_000
 
 @dataclass(frozen=True)
 class ChannelTest:
-    """Whether speakers of different channels differ by more than speakers do anyway.
+    """Result of the test whether speakers of different channels differ more than speakers of the same channel.
 
-    The means of speakers who were each heard in one channel are compared: F is the mean square between channels over
-    the mean square within, summed over all dimensions, and its p-value is the share of permutations of the channels
-    over the speakers whose F is at least as large (the observed one counted).
+    The test compares the means of speakers who were heard in one channel each. F is the mean square between channels
+    divided by the mean square within, both summed over all dimensions; its p-value is the share of permutations of the
+    channels over the speakers (the observed one included) whose F is at least as large.
 
     Attributes
     ----------
     condition : str
     speakers, channels : int
-        Speakers compared, and the channels they were heard in.
+        Number of speakers compared, and of the channels that they were heard in.
     ratio : float
-        F; 1 is what chance gives. NaN where it cannot be told: no two channels, or no two speakers of one channel.
+        F, which is 1 on average if channels do not matter; NaN if there are no two channels, or none has two speakers.
     p_value : float
-        1 where it cannot be told.
+        1 if F is NaN.
     """
 
     condition: str
@@ -40,29 +40,22 @@ class ChannelTest:
 
     @property
     def matters(self) -> bool:
-        """Whether speakers of different channels differ by more than chance: p is at most 0.02."""
+        """Whether channels matter: p is at most 0.02."""
         return self.p_value <= SIGNIFICANCE
 
     @property
     def share(self) -> float:
-        """max(0, 1 - 1/F^3): how far the variance found between channels is trusted to be theirs; 0 if by chance."""
+        """Share of the variance between channels left to the channels: max(0, 1 - 1/F^3); 0 if they do not matter."""
         return max(0.0, 1.0 - self.ratio**-3) if self.matters and self.ratio > 1.0 else 0.0
 
 
 def crossed_speakers(statistics: Statistics, k: int) -> int:
-    """How many speakers were heard in two or more channels of factor k (1 is the first condition)."""
+    """Number of speakers who were heard in two or more channels of factor k (1 is the first condition)."""
     return int(np.count_nonzero(_channels_of(statistics, k)[0] > 1))
 
 
 def channel_test(statistics: Statistics, k: int, rng: np.random.Generator) -> ChannelTest:
-    """Compare the speakers of different channels of factor k, by 499 permutations.
-
-    Parameters
-    ----------
-    statistics : Statistics
-    k : int
-        The factor; 1 is the first condition.
-    """
+    """Compare the speakers of different channels of factor k (1 is the first condition) by 499 permutations."""
     numbers, channel = _channels_of(statistics, k)
     d = statistics.n_features
     sums, counts = np.zeros((statistics.n_speakers, d)), np.zeros(statistics.n_speakers)
@@ -98,7 +91,7 @@ def _between(means: Array, codes: IntArray, channels: int) -> float:
 
 
 def _channels_of(statistics: Statistics, k: int) -> tuple[IntArray, IntArray]:
-    """Of each speaker: how many channels of factor k it was heard in, and the last of them."""
+    """For each speaker, the number of channels of factor k that the speaker was heard in, and the last of them."""
     pairs = [part.links[0, k] for part in statistics.parts.values() if (0, k) in part.links]
     none = np.zeros(0, dtype=np.int64)
     rows = np.concatenate([none, *(links.rows for links in pairs)])

@@ -1,4 +1,4 @@
-"""How speakers and channels are crossed in training, and what can be told from that."""
+"""How speakers and channels are crossed in training, and tests of the channels where they are confounded."""
 
 from dataclasses import dataclass
 
@@ -12,14 +12,14 @@ ENOUGH_CROSSED = 8
 
 @dataclass(frozen=True)
 class Design:
-    """What the labels of training allow to be told.
+    """The design of the training data.
 
     Attributes
     ----------
     crossed : tuple of int
-        For each condition: speakers heard in two or more of its channels.
+        For each condition, the number of speakers heard in two or more of its channels.
     tests : tuple of ChannelTest or None
-        For each condition with too few of these, and two channels or more: whether its channels matter.
+        For each condition with too few such speakers, and with two or more channels, the test of its channels.
     """
 
     crossed: tuple[int, ...]
@@ -27,16 +27,16 @@ class Design:
 
     @property
     def confounded(self) -> bool:
-        """Whether some condition has too few speakers that were heard in several of its channels."""
+        """Whether any condition has too few speakers who were heard in several of its channels."""
         return any(test is not None for test in self.tests)
 
     def shares(self) -> tuple[float, ...]:
-        """Of each condition: 1 if crossed; 0 if its channels make no difference; else what can be trusted."""
+        """For each condition, the share of the variance between channels left to the channels: 1 if it is crossed."""
         return tuple(1.0 if test is None else test.share for test in self.tests)
 
 
 def design_of(statistics: Statistics, rng: np.random.Generator) -> Design:
-    """Look at how speakers and channels are crossed, and test the channels where they hardly are."""
+    """Count the speakers heard in several channels, and test the channels of conditions with too few of them."""
     crossed = tuple(crossed_speakers(statistics, k + 1) for k in range(len(statistics.conditions)))
     enough = min(ENOUGH_CROSSED, statistics.n_speakers / 2)
     tests = tuple(

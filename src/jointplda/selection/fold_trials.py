@@ -1,4 +1,4 @@
-"""Labelled samples as trials: all pairs, every kind of trial counting alike."""
+"""Trials of labelled samples: all pairs, with weights that balance same- and cross-channel trials."""
 
 from dataclasses import dataclass
 
@@ -12,16 +12,16 @@ MOST_SAMPLES, LEAST_PER_SPEAKER = 400, 8
 
 @dataclass(frozen=True)
 class Pairs:
-    """All pairs of some samples.
+    """All pairs of samples.
 
     Attributes
     ----------
     rows : (n, 2) int
-        Rows of the samples.
+        The rows of both samples.
     target : (n,) bool
-        Whether both are of one speaker.
+        Whether both have the same speaker.
     same_channel : (n,) bool
-        Whether both are known to share all their channels.
+        Whether both are known to share the channels of all conditions.
     """
 
     rows: IntArray
@@ -30,7 +30,7 @@ class Pairs:
 
 
 def all_pairs(codes: IntArray) -> Pairs:
-    """Every pair once of samples with codes (n, 1 + conditions) of their speaker and channels."""
+    """All pairs, each once, of samples with codes (n, 1 + conditions) of their speakers and channels."""
     first, second = np.triu_indices(len(codes), 1)
     a, b = codes[first], codes[second]
     agree = a == b
@@ -40,10 +40,10 @@ def all_pairs(codes: IntArray) -> Pairs:
 
 
 def cell_weights(target: BoolArray, same_channel: BoolArray) -> Array:
-    """Weights (n,) by which, within targets and within non-targets, same- and cross-channel trials count alike.
+    """Weights (n,) that give same- and cross-channel trials equal weight within targets and within non-targets.
 
-    This is ``same_channel=0.5`` of scoring: the data say how often channels were shared in training, not how often
-    they will be.
+    They correspond to ``same_channel=0.5`` of scoring: how often channels were shared in training does not say how
+    often they will be.
     """
     weights = np.zeros(len(target))
     for one_class in (target, ~target):
@@ -53,15 +53,15 @@ def cell_weights(target: BoolArray, same_channel: BoolArray) -> Array:
     return weights
 
 
-def some_rows(codes: IntArray, rng: np.random.Generator, most: int = MOST_SAMPLES) -> IntArray:
-    """Rows to make trials of: whole speakers, drawn at random, a few samples of each, spread over its channels.
+def trial_rows(codes: IntArray, rng: np.random.Generator, most: int = MOST_SAMPLES) -> IntArray:
+    """Rows of at most ``most`` samples for trials: of speakers drawn at random, a few samples from all their channels.
 
-    Speakers with one sample make no target trials and come last.
+    Speakers with one sample make no target trials, and are drawn last.
     """
-    found, counts = np.unique(codes[:, 0], return_counts=True)
-    drawn = rng.permutation(len(found))
-    speakers = found[drawn[np.argsort(counts[drawn] == 1, kind="stable")]]
-    each = max(LEAST_PER_SPEAKER, most // max(len(speakers), 1))
+    speakers, counts = np.unique(codes[:, 0], return_counts=True)
+    drawn = rng.permutation(len(speakers))
+    speakers = speakers[drawn[np.argsort(counts[drawn] == 1, kind="stable")]]
+    per_speaker = max(LEAST_PER_SPEAKER, most // max(len(speakers), 1))
     order = rng.permutation(len(codes))
     order = order[np.argsort(codes[order, 0], kind="stable")]
     ends = np.searchsorted(codes[order, 0], [speakers, speakers + 1])
@@ -69,8 +69,8 @@ def some_rows(codes: IntArray, rng: np.random.Generator, most: int = MOST_SAMPLE
     taken = 0
     for start, stop in ends.T:
         rows = order[start:stop]
-        if len(rows) > each:
-            rows = rows[np.argsort(_turns(codes[rows, 1:]), kind="stable")][:each]
+        if len(rows) > per_speaker:
+            rows = rows[np.argsort(_turns(codes[rows, 1:]), kind="stable")][:per_speaker]
         if taken + len(rows) > most and chosen:
             break
         chosen.append(rows)
@@ -79,7 +79,7 @@ def some_rows(codes: IntArray, rng: np.random.Generator, most: int = MOST_SAMPLE
 
 
 def _turns(channels: IntArray) -> IntArray:
-    """How many samples of the same channels come before each, (n,)."""
+    """Number of samples with the same channels before each sample, (n,)."""
     _, index = np.unique(channels, axis=0, return_inverse=True)
     index = index.reshape(-1)
     order = np.argsort(index, kind="stable")

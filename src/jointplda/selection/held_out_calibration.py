@@ -1,4 +1,4 @@
-"""A calibration fitted to the scores of held-out training speakers, and what it promises."""
+"""A calibration fitted to the scores of held-out training speakers, and their Cllr."""
 
 import warnings
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ FEW_SPEAKERS = 20
 
 
 class CalibrationTrials(NamedTuple):
-    """Raw scores of held-out pairs, which are targets, their weights, and the fold of each."""
+    """Held-out pairs: their raw scores, whether they are targets, their weights and their folds."""
 
     scores: Array
     target: BoolArray
@@ -27,21 +27,21 @@ class CalibrationTrials(NamedTuple):
 
 @dataclass(frozen=True)
 class Checked:
-    """How the chosen settings did on training speakers that the models scoring them had not seen.
+    """Cllr of the chosen settings on held-out training speakers, in bits.
 
-    Cllr is in bits, same- and cross-channel trials counting alike.
+    Same- and cross-channel trials have equal weight.
 
     Attributes
     ----------
     raw_cllr : float
-        Cllr of the model's own log-likelihood ratios; above 1 they are worse than none.
+        Cllr of the log-likelihood ratios of the model; above 1 they are worse than none.
     calibrated_cllr : float
-        Cllr after the calibration, on the trials it was fitted to.
+        Cllr after the calibration, on the trials that it was fitted to.
     min_cllr : float
-        Cllr after the best calibration possible.
+        Cllr after the best possible calibration.
     speakers, trials : int
     cross_channel_targets : bool
-        Whether enough speakers were heard in two channels. If not, targets were moved to other channels by rule.
+        Whether enough speakers were heard in two channels; if not, target samples were moved to other channels.
     """
 
     raw_cllr: float
@@ -53,7 +53,7 @@ class Checked:
 
     @property
     def overconfident(self) -> bool:
-        """Whether the raw log-likelihood ratios cost 0.1 bits more than they need."""
+        """Whether Cllr of the raw log-likelihood ratios is more than 0.1 bits above minCllr."""
         return self.raw_cllr > self.min_cllr + OVERCONFIDENT
 
     def __str__(self) -> str:
@@ -66,18 +66,18 @@ class Checked:
 def calibrate_held_out(
     trials: CalibrationTrials, speakers: int, *, confounded: bool
 ) -> tuple[AffineCalibration | None, Checked]:
-    """Fit a calibration to the pairs of held-out speakers, and measure what it was good for.
+    """Fit a calibration to the pairs of held-out speakers, and measure Cllr before and after it.
 
-    Labels are smoothed by 1 / (speakers + 2), the rule of succession; not smoothed where speakers are crossed with
-    channels, there are 20 or more of them, and held-out folds favour that. The calibration is None where targets do
-    not score higher than non-targets.
+    The label smoothing is 1 / (speakers + 2), the rule of succession, or 0 if speakers and channels are crossed, there
+    are 20 or more speakers, and that gives a lower Cllr on held-out folds. The calibration is None if targets do not
+    score higher than non-targets.
     """
     scores, target, weights, _ = trials
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
         smoothing = 1.0 / (speakers + 2)
         if not confounded and speakers >= FEW_SPEAKERS:
-            smoothing = min((0.0, smoothing), key=lambda share: _cost_of_smoothing(trials, share))
+            smoothing = min((0.0, smoothing), key=lambda candidate: _held_out_cllr(trials, candidate))
         fitted = fit_affine(scores, target, weights=weights, label_smoothing=smoothing)
     calibration = fitted if fitted.scale > 0 else None
     after = scores if calibration is None else calibration.apply(scores)
@@ -92,19 +92,18 @@ def calibrate_held_out(
     return calibration, checked
 
 
-def _cost_of_smoothing(trials: CalibrationTrials, share: float) -> float:
-    """Mean over folds of the Cllr of a fold after a calibration fitted to the others with such a label smoothing.
+def _held_out_cllr(trials: CalibrationTrials, label_smoothing: float) -> float:
+    """Mean over folds of the Cllr of a fold after a calibration fitted to the other folds.
 
-    Of many trials all targets are taken, and a part of the non-targets.
+    Where there are many non-targets, only some of them are used.
     """
-    costs = []
+    cllrs = []
     others = np.flatnonzero(~trials.target)
     thinned = others[:: 1 + len(others) // ENOUGH_TRIALS]
-    scores, target, weights, fold = (
-        each[np.sort(np.concatenate([np.flatnonzero(trials.target), thinned]))] for each in trials
-    )
+    rows = np.sort(np.concatenate([np.flatnonzero(trials.target), thinned]))
+    scores, target, weights, fold = (column[rows] for column in trials)
     for i in np.unique(fold):
         rest, own = fold != i, fold == i
-        fitted = fit_affine(scores[rest], target[rest], weights=weights[rest], label_smoothing=share)
-        costs.append(cllr(fitted.apply(scores[own]), target[own], weights[own]))
-    return float(np.mean(costs))
+        fitted = fit_affine(scores[rest], target[rest], weights=weights[rest], label_smoothing=label_smoothing)
+        cllrs.append(cllr(fitted.apply(scores[own]), target[own], weights[own]))
+    return float(np.mean(cllrs))

@@ -1,4 +1,4 @@
-"""The search for settings: candidates tried on held-out speakers, and the rules by which one is chosen."""
+"""The search for settings: candidates are tried on held-out speakers, and one is chosen."""
 
 import time
 from dataclasses import replace
@@ -41,9 +41,9 @@ Fitted = tuple[Key, float, float]
 
 
 class Search:
-    """Tries candidates on folds of speakers, and remembers what came of it.
+    """A search over candidates, which keeps the scores of all folds.
 
-    ``channel_priors`` are strengths of the priors of U that are not to be chosen. Folds run on ``threads`` threads.
+    ``channel_priors`` are strengths of the priors of U, if they are not to be chosen. Folds run on ``threads`` threads.
     """
 
     def __init__(
@@ -69,13 +69,13 @@ class Search:
         self._move(rng)
 
     def _move(self, rng: np.random.Generator) -> None:
-        """Samples moved to other channels, where no speaker was heard in two.
+        """Move samples to other channels if speakers and channels are confounded.
 
-        Target pairs are scored once more with one sample moved, twice as far as the means of the channels are apart
-        if these differ by more than chance, else once: caution for what the data cannot show.
+        Target pairs are then scored once more with one sample moved by the difference of the channel means, doubled if
+        channels matter. They stand for cross-channel targets, of which there are too few.
         """
-        found = [(k, test) for k, test in enumerate(self.design.tests) if test is not None]
-        condition, test = max(found, key=lambda one: one[1].matters, default=(0, None))
+        tests = [(k, test) for k, test in enumerate(self.design.tests) if test is not None]
+        condition, test = max(tests, key=lambda numbered: numbered[1].matters, default=(0, None))
         for fold in self.folds.folds:
             if test is None:
                 self.moved.append(fold.X)
@@ -86,7 +86,7 @@ class Search:
                 self.moved_rows.append(fold.pairs.rows[fold.pairs.target])
 
     def run(self) -> CandidateResult:
-        """Try what the design calls for, and choose."""
+        """Try the candidates that the design calls for, and choose."""
         try:
             best = self._strength()
             if not self.design.confounded:
@@ -95,41 +95,40 @@ class Search:
             if not self.tried:
                 raise
             self.interrupted = True
-            best = min(self.tried.values(), key=lambda one: one.criterion)
+            best = min(self.tried.values(), key=lambda result: result.criterion)
         best = replace(best, chosen=True)
         self.tried[best.candidate] = best
         return best
 
     def _strength(self) -> CandidateResult:
-        """One strength for both priors.
+        """Choose one strength for the priors of the noise and of the speaker.
 
-        With speakers heard in several channels: the best, found by climbing the ladder, or with fewer than 20 of them
-        the strongest within one standard error of it. Without, no trial shows what another channel does to a speaker,
-        which is what shrinkage protects from: the same caution, and nothing weaker than 1.
+        If speakers and channels are crossed, stronger and weaker priors are tried until the best has worse neighbours;
+        with fewer than 20 speakers the one-standard-error rule then chooses. If they are confounded, no trial shows how
+        a channel changes a speaker, which shrinkage protects from: the same rule chooses, among strong priors only.
         """
         ranks, shares = self._ranks(), self.design.shares()
         ranks = tuple(rank if share else 0 for rank, share in zip(ranks, shares, strict=True))
-        given = self.channel_priors or (CHANNEL_PRIOR,) * len(ranks)
-        priors = tuple(prior if rank else 0.0 for rank, prior in zip(ranks, given, strict=True))
+        strengths = self.channel_priors or (CHANNEL_PRIOR,) * len(ranks)
+        priors = tuple(prior if rank else 0.0 for rank, prior in zip(ranks, strengths, strict=True))
         if self.design.confounded:
-            found = [self.attempt(Candidate(s, s, ranks, shares, priors)) for s in CONFOUNDED]
-            return strongest(found)
+            return strongest([self.attempt(Candidate(s, s, ranks, shares, priors)) for s in CONFOUNDED])
         done = {s: self.attempt(Candidate(s, s, ranks, shares, priors)) for s in FIRST}
         while True:
             strength = min(done, key=lambda s: (done[s].criterion, -s))
-            more = [s for s in neighbours(strength) if s not in done]
-            if not more:
+            untried = [s for s in neighbours(strength) if s not in done]
+            if not untried:
                 return strongest([done[s] for s in sorted(done)]) if self.folds.speakers < FEW else done[strength]
-            done |= {s: self.attempt(Candidate(s, s, ranks, shares, priors)) for s in more}
+            done |= {s: self.attempt(Candidate(s, s, ranks, shares, priors)) for s in untried}
 
     def _refined(self, best: CandidateResult) -> CandidateResult:
-        """Fewer columns of U, or none, and other strengths for one of the priors: taken if clearly better."""
-        found = best.candidate
-        widths = changed_channel_priors(found) if self.channel_priors is None else ()
-        for change in (*changed_ranks(found), *widths, *changed_priors(found)):
-            one = self.attempt(change)
-            if one.criterion < best.criterion and worse(best, one):
-                best = one
+        """Try fewer columns of U, or none, and other strengths of single priors; keep what is clearly better."""
+        start = best.candidate
+        widths = changed_channel_priors(start) if self.channel_priors is None else ()
+        for candidate in (*changed_ranks(start), *widths, *changed_priors(start)):
+            result = self.attempt(candidate)
+            if result.criterion < best.criterion and worse(best, result):
+                best = result
         return best
 
     def _ranks(self) -> tuple[int, ...]:
@@ -140,7 +139,7 @@ class Search:
         )
 
     def attempt(self, candidate: Candidate) -> CandidateResult:
-        """Fit to the other folds and score the speakers of each, unless that was done before."""
+        """Fit a candidate to the speakers of all other folds and score those of each, unless this was done before."""
         if candidate not in self.tried:
             began = time.perf_counter()
             number = len(self.folds.folds)
@@ -151,29 +150,30 @@ class Search:
                     scores[i] = self._scores(candidate, i)
                     pairs = self.folds.folds[i].pairs
                     weights, values = cell_weights(pairs.target, pairs.same_channel), scores[i][: len(pairs.target)]
-                    criteria[i], costs[i] = (each(values, pairs.target, weights) for each in (min_cllr, cllr))
+                    criteria[i] = min_cllr(values, pairs.target, weights)
+                    costs[i] = cllr(values, pairs.target, weights)
 
             in_pieces(work, number, 1, self.threads)
-            one = CandidateResult(candidate, tuple(criteria), tuple(costs), time.perf_counter() - began)
-            self.tried[candidate], self.scores[candidate] = one, scores
+            result = CandidateResult(candidate, tuple(criteria), tuple(costs), time.perf_counter() - began)
+            self.tried[candidate], self.scores[candidate] = result, scores
             if self.callback is not None:
-                self.callback(Progress("settings", len(self.tried), None, one))
+                self.callback(Progress("settings", len(self.tried), None, result))
         return self.tried[candidate]
 
     def _scores(self, candidate: Candidate, i: int) -> Array:
-        """Raw log-likelihood ratios of all pairs of a fold, channels averaged over; then of its moved targets."""
+        """Raw log-likelihood ratios of all pairs of a fold, and of its moved targets, averaged over channels."""
         fold = self.folds.folds[i]
         parameters = self._parameters(candidate, i)
         conditions = len(parameters.loadings) - 1
         model, priors = PairModel.of(parameters, range(1, conditions + 1)), np.full((conditions, 2), SAME_CHANNEL)
         side = model.side(fold.X, threads=1)
-        found = [_matrix(side, side, priors)[*fold.pairs.rows.T]]
+        scores = [_matrix(side, side, priors)[*fold.pairs.rows.T]]
         if len(self.moved_rows[i]):
-            found.append(_matrix(side, model.side(self.moved[i], threads=1), priors)[*self.moved_rows[i].T])
-        return np.concatenate(found)
+            scores.append(_matrix(side, model.side(self.moved[i], threads=1), priors)[*self.moved_rows[i].T])
+        return np.concatenate(scores)
 
     def _parameters(self, candidate: Candidate, i: int) -> Parameters:
-        """The candidate fitted to the speakers of the other folds, without conditions of rank 0."""
+        """Parameters of a candidate fitted to the speakers of all other folds, without conditions of rank 0."""
         training = self.folds.folds[i].training
         kept = [k for k, rank in enumerate(candidate.channel_ranks) if rank]
         ranks = (training.n_features, *(candidate.channel_ranks[k] for k in kept))
@@ -188,11 +188,12 @@ class Search:
             if result.interrupted:
                 raise KeyboardInterrupt
             self.reached[key] = self.fitted[key, *strengths] = result.fit.parameters
-        shares, priors = (tuple(each[k] for k in kept) for each in (candidate.channel_shares, candidate.channel_priors))
+        shares = tuple(candidate.channel_shares[k] for k in kept)
+        priors = tuple(candidate.channel_priors[k] for k in kept)
         return ChannelShrinkage(ranks, shares, priors).apply(self.fitted[key, *strengths])
 
     def calibration_trials(self, candidate: Candidate) -> CalibrationTrials:
-        """Scores, targets and weights of the held-out pairs of all folds, moved targets among them."""
+        """The held-out pairs of all folds, and the moved targets, with the scores of a candidate."""
         target, same, fold_of = [], [], []
         for i, (fold, rows) in enumerate(zip(self.folds.folds, self.moved_rows, strict=True)):
             target += [fold.pairs.target, np.ones(len(rows), dtype=bool)]
@@ -204,7 +205,7 @@ class Search:
 
 
 def _matrix(left: PreparedSide, right: PreparedSide, priors: Array) -> Array:
-    """Log-likelihood ratios of every sample of one side against every one of the other."""
+    """Log-likelihood ratios of every sample of one side against every sample of the other."""
     scores = np.empty((len(left), len(right)))
     every = slice(None)
     PairScorer(left, right, priors).fill(every, every, scores)

@@ -1,4 +1,4 @@
-"""What the search for settings tried, what it chose, and what it promises."""
+"""The record of a finished search for settings."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +18,7 @@ class Selection:
     Attributes
     ----------
     candidates : tuple of CandidateResult
-        Every candidate that was tried, in the order it was tried; one of them is chosen.
+        All candidates in the order in which they were tried; one of them is chosen.
     design : Design
         How speakers and channels are crossed in training.
     checked : Checked
@@ -40,16 +40,16 @@ class Selection:
         return self.candidates[self.best_index]
 
     def results(self) -> dict[str, Any]:
-        """One entry per candidate in every column, as ``cv_results_`` of scikit-learn has it.
+        """Columns with one entry per candidate, as in scikit-learn's ``cv_results_``.
 
-        ``test_score`` is -minCllr in bits, so that greater is better; ``cllr`` is of the raw log-likelihood ratios.
+        ``test_score`` is -minCllr in bits, so that greater is better; ``cllr`` is that of raw scores.
         """
-        settings = [result.candidate.settings() for result in self.candidates]
-        names = list(dict.fromkeys(name for each in settings for name in each))
+        params = [result.candidate.settings() for result in self.candidates]
+        names = list(dict.fromkeys(name for settings in params for name in settings))
         scores = -np.array([result.min_cllrs for result in self.candidates])
         cllrs = np.array([result.cllrs for result in self.candidates])
-        columns: dict[str, Any] = {"params": settings}
-        columns |= {f"param_{name}": _objects([each.get(name) for each in settings]) for name in names}
+        columns: dict[str, Any] = {"params": params}
+        columns |= {f"param_{name}": _objects([settings.get(name) for settings in params]) for name in names}
         columns |= {f"split{i}_test_score": scores[:, i] for i in range(scores.shape[1])}
         columns |= {"mean_test_score": scores.mean(axis=1), "std_test_score": scores.std(axis=1)}
         columns["rank_test_score"] = np.array(

@@ -1,1 +1,1 @@
-"""Files of our own: safetensors, written whole or not at all, and records as such files."""
+"""The file format of models, statistics and calibrations: frozen records as safetensors files."""

@@ -1,13 +1,14 @@
 """Frozen records as files: numbers and texts in a JSON header, arrays and long lists of labels as tensors.
 
-The type hints of a record say how each of its fields is stored, so that a new field needs no code here:
+The type hints of a record decide how its fields are stored, so that a new field needs no code here:
 
-    None, bool, int, float, str         JSON; a float that is not finite as "nan", "inf" or "-inf"
-    ndarray, csr_array                  one tensor, or three with the shape in JSON
-    tuple[Hashable, ...]                labels: JSON text as a tensor of bytes, because a header has limited room
-    tuple, Mapping, dataclass, Any      their parts; Any is JSON or an array
+    None, bool, int, float, str         JSON; floats that are not finite are "nan", "inf" or "-inf"
+    ndarray, csr_array                  one tensor; three tensors, with the shape in JSON
+    tuple[Hashable, ...]                labels, as a tensor that holds JSON text, since the header has limited room
+    tuple, Mapping, dataclass           lists and objects of their elements
+    Any                                 JSON or an array
 
-A field with ``metadata={"stored": False}`` is left out, and has its default when the record is read.
+A field with ``metadata={"stored": False}`` is not stored, and gets its default when the record is read.
 """
 
 import json
@@ -32,7 +33,7 @@ Tensors = dict[str, AnyArray]
 
 
 def write_record(path: str | PathLike[str], kind: str, record: Any) -> None:
-    """Write a record as a safetensors file of the given kind, whole or not at all."""
+    """Write a record as a safetensors file of this kind, completely or not at all."""
     tensors: Tensors = {}
     header = encode(record, type(record), kind, tensors)
     write_tensors(path, kind, VERSION, tensors, {"record": header})
@@ -45,12 +46,12 @@ def read_record(path: str | PathLike[str], kind: str, record_type: type[Record])
         header = upgraded(kind, metadata, tensors)
         record: Record = decode(header, record_type, tensors)
     except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
-        raise FileError(f"{path}: a jointplda {kind} file that lacks some of its content ({error}).") from None
+        raise FileError(f"{path}: a jointplda {kind} file whose content is incomplete or wrong ({error}).") from None
     return record
 
 
 def encode(value: Any, hint: Any, name: str, tensors: Tensors) -> Any:
-    """A value as JSON; its arrays are put into ``tensors`` under names that start with ``name``."""
+    """A value as JSON; its arrays are added to ``tensors`` under names that start with ``name``."""
     hint = _without_none(hint)
     if value is None:
         return None
@@ -125,12 +126,12 @@ def _decode_record(value: dict[str, Any], hint: Any, tensors: Tensors) -> Any:
 
 
 def is_labels(hint: Any) -> bool:
-    """Whether a hint is that of labels: a tuple of hashables."""
+    """Whether a type hint is that of labels, a tuple of hashables."""
     return get_origin(hint) is tuple and get_args(hint) == (Hashable, ...)
 
 
 def pack_labels(labels: tuple[Hashable, ...]) -> AnyArray:
-    """Labels as bytes of JSON."""
+    """Labels as the bytes of a JSON text."""
     text = json.dumps([_plain_label(label) for label in labels], ensure_ascii=False)
     return np.frombuffer(text.encode("utf-8", "surrogatepass"), dtype=np.uint8)
 
@@ -158,7 +159,7 @@ def _label(label: Any) -> Hashable:
 
 
 def _plain(value: Any, name: str) -> Any:
-    """A number or a text as JSON has it."""
+    """A number or a text as strict JSON allows it."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
@@ -181,7 +182,7 @@ def _any(value: Any) -> Any:
 
 
 def _without_none(hint: Any) -> Any:
-    """T of ``T | None``."""
+    """The type T of a hint ``T | None``."""
     if get_origin(hint) in (Union, UnionType):
         rest = [part for part in get_args(hint) if part is not NoneType]
         return rest[0] if len(rest) == 1 else Any

@@ -1,4 +1,4 @@
-"""Safe files: safetensors with one JSON value of metadata, written whole or not at all."""
+"""Safetensors files with a JSON text as metadata, which are written completely or not at all."""
 
 import json
 from collections.abc import Mapping
@@ -22,8 +22,8 @@ def write_tensors(
 ) -> None:
     """Write arrays and metadata under a temporary name, read them back, compare, and rename.
 
-    Arrays are made C-ordered first, because safetensors stores arrays of another order wrongly and does not say so.
-    The metadata are strict JSON: NaN and infinity are refused.
+    Arrays are converted to C order first, because safetensors stores arrays of another order wrongly without an error.
+    The metadata are strict JSON, without NaN and infinity.
     """
     ordered = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
     text = json.dumps({"kind": kind, "version": version, **metadata}, sort_keys=True, allow_nan=False)
@@ -32,25 +32,25 @@ def write_tensors(
         stored, _ = read_tensors(name, kind, version)
         for key, array in ordered.items():
             if stored[key].dtype != array.dtype or stored[key].tobytes() != array.tobytes():
-                raise FileError(f"{path}: what was written does not read back ({key}); nothing was kept.")
+                raise FileError(f"{path}: {key} does not read back as it was written; no file was kept.")
 
 
 def read_tensors(path: str | PathLike[str], kind: str, version: int) -> tuple[dict[str, AnyArray], dict[str, Any]]:
-    """Read what ``write_tensors`` wrote, of the given version or an earlier one, or say clearly why not."""
+    """Read what ``write_tensors`` wrote, of this version or an earlier one."""
     target = Path(path)
     tensors, metadata = _read(target, with_tensors=True)
     if metadata["kind"] != kind:
         raise FileError(f"{target}: expected a jointplda {kind} file, got a jointplda {metadata['kind']} file.")
     if metadata.get("version") not in range(1, version + 1):
         raise FileError(
-            f"{target}: this release reads versions up to {version} of {kind} files, and this one is version "
+            f"{target}: this release reads {kind} files up to version {version}, and this file has version "
             f"{metadata.get('version')!r:.20}; use the release that wrote it, or write it anew."
         )
     return tensors, metadata
 
 
 def read_metadata(path: str | PathLike[str]) -> dict[str, Any]:
-    """What a file of ours says of itself: its "kind", its "version", and more; the arrays are not read."""
+    """The metadata of a file, which have "kind" and "version"; the arrays are not read."""
     return _read(Path(path), with_tensors=False)[1]
 
 
@@ -71,5 +71,5 @@ def _read(target: Path, *, with_tensors: bool) -> tuple[dict[str, AnyArray], dic
     except json.JSONDecodeError:
         metadata = {}
     if not isinstance(metadata, dict) or "kind" not in metadata:
-        raise FileError(f"{target}: a safetensors file, but not one of jointplda.")
+        raise FileError(f"{target}: a safetensors file, but not one that jointplda wrote.")
     return tensors, metadata

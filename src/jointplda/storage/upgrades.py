@@ -1,7 +1,7 @@
-"""Files of version 1, brought into the form of the present version before their records are built.
+"""Conversion of files of version 1 to the present version.
 
-Version 1 (the development versions of 0.1.0) named every tensor and attribute by hand. Here its headers are rearranged
-into those of ``records``; no number is touched.
+Version 1 (of the development versions of 0.1.0) had names of its own for tensors and attributes. Its headers are
+rearranged into those of ``records``; no number changes.
 """
 
 import json
@@ -17,7 +17,7 @@ _POSTERIOR = ("channel_means", "channel_covariance", "speaker_means", "speaker_c
 
 
 def upgraded(kind: str, metadata: Header, tensors: Tensors) -> Header:
-    """The header of a record, whatever version wrote it; may add tensors."""
+    """The header of a record in the present form; tensors are added where version 1 had others."""
     if metadata["version"] == 1:
         return _FROM_VERSION_1[kind](metadata, tensors)
     header: Header = metadata["record"]
@@ -127,7 +127,7 @@ def _tensors(prefix: str, names: tuple[str, ...]) -> Header:
 
 
 def _labels(name: str, tensors: Tensors) -> list[Header]:
-    """One tensor of all lists of labels as one tensor for each list."""
+    """Split a tensor of several lists of labels into one tensor for each list."""
     lists = json.loads(tensors[name].tobytes().decode("utf-8", "surrogatepass"))
     for k, labels in enumerate(lists):
         text = json.dumps(labels, ensure_ascii=False)
