@@ -108,7 +108,24 @@ class Statistics:
         """
         if rows is not None:
             codes, labels = _used_levels(codes[rows], labels)
-        return _summed(matrix, rows, codes, labels, conditions, weights, shift)
+        if shift is None:
+            shift = next(sample_matrix.chunks(matrix, rows))[1].mean(axis=0)
+        shift = np.asarray(shift, dtype=np.float64)
+        if shift.shape != (matrix.shape[1],) or not np.isfinite(shift).all():
+            problem = f"expected finite numbers of shape ({matrix.shape[1]},), got shape {shift.shape}."
+            raise InputError(problem, parameter="shift")
+        patterns, which = np.unique(codes[:, 1:] != MISSING, axis=0, return_inverse=True)
+        parts = {}
+        for p, pattern in enumerate(patterns):
+            key = tuple(bool(has_label) for has_label in pattern)
+            if len(patterns) == 1:
+                parts[key] = _pattern_sums(matrix, rows, codes, weights, shift)
+                continue
+            members = np.flatnonzero(which.reshape(-1) == p)
+            part_rows = members if rows is None else rows[members]
+            part_weights = None if weights is None else weights[members]
+            parts[key] = _pattern_sums(matrix, part_rows, codes[members], part_weights, shift)
+        return cls(labels, conditions, shift, parts)
 
     @classmethod
     def from_chunks(cls, chunks: Iterable[Sequence[Any]]) -> "Statistics":
@@ -274,36 +291,6 @@ def encode_all(
         rows = np.flatnonzero(codes[0] == MISSING)[:5].tolist()
         raise InputError(f"every sample needs a speaker, and row(s) {rows} have none.", parameter="y")
     return np.stack(codes, axis=1), tuple(labels), names
-
-
-def _summed(
-    matrix: AnyArray,
-    rows: IntArray | None,
-    codes: IntArray,
-    labels: tuple[tuple[Hashable, ...], ...],
-    names: tuple[str, ...],
-    weights: Array | None,
-    shift: Any,
-) -> Statistics:
-    if shift is None:
-        shift = next(sample_matrix.chunks(matrix, rows))[1].mean(axis=0)
-    shift = np.asarray(shift, dtype=np.float64)
-    if shift.shape != (matrix.shape[1],) or not np.isfinite(shift).all():
-        problem = f"expected finite numbers of shape ({matrix.shape[1]},), got shape {shift.shape}."
-        raise InputError(problem, parameter="shift")
-    patterns, which = np.unique(codes[:, 1:] != MISSING, axis=0, return_inverse=True)
-    which = which.reshape(-1)
-    parts = {}
-    for p, pattern in enumerate(patterns):
-        key = tuple(bool(has_label) for has_label in pattern)
-        if len(patterns) == 1:
-            parts[key] = _pattern_sums(matrix, rows, codes, weights, shift)
-            continue
-        members = np.flatnonzero(which == p)
-        part_rows = members if rows is None else rows[members]
-        part_weights = None if weights is None else weights[members]
-        parts[key] = _pattern_sums(matrix, part_rows, codes[members], part_weights, shift)
-    return Statistics(labels, names, shift, parts)
 
 
 def _pattern_sums(

@@ -16,7 +16,7 @@ import numpy as np
 
 from jointplda._typing import Array, IntArray
 from jointplda.model.parameters import Parameters
-from jointplda.scoring.evidence import Assignment, solve
+from jointplda.scoring.evidence import solve
 from jointplda.scoring.known_channels import KnownChannels
 from jointplda.scoring.partitions import Solver
 
@@ -142,7 +142,7 @@ def _group(
         own[pattern[:, k]] = pattern[:, K + k]
     if known is not None and any((own >= 0).any() for own in trained):
         prior, eta0, _ = known.stacked_prior(1, trained)
-        solved = solve(Assignment(assignment), solver.projection, prior)
+        solved = solve(assignment, solver.projection, prior)
     else:
         eta0, solved = np.zeros(1), solver.solve(assignment)
     eta = solved.sums(phi) + eta0

@@ -117,7 +117,7 @@ class EnrollmentScorer:
         classes: dict[bytes, list[int]] = {}
         orders, canonicals = [], []
         for a, assignment in enumerate(with_speaker(partitions.codes)):
-            order, canonical, _ = solver.canonical(assignment)
+            order, canonical = solver.canonical(assignment)
             orders.append(order)
             canonicals.append(canonical)
             classes.setdefault(canonical.tobytes(), []).append(a)

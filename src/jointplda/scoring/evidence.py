@@ -20,40 +20,6 @@ from jointplda.scoring.projection import Projection
 
 
 @dataclass(frozen=True)
-class Assignment:
-    """Levels of n samples, numbered from 0 within each factor.
-
-    Attributes
-    ----------
-    codes : (n, factors) int64
-        Level of each sample, the speaker first.
-    """
-
-    codes: IntArray
-
-    def rows(self, projection: Projection) -> list[IntArray]:
-        """Positions of the latents of each sample among all stacked latents, in the order of z."""
-        starts, start = [], 0
-        for k, rank in enumerate(projection.ranks):
-            starts.append(start)
-            start += (int(self.codes[:, k].max(initial=-1)) + 1) * rank
-        return [
-            np.concatenate(
-                [
-                    starts[k] + code * rank + np.arange(rank)
-                    for k, (code, rank) in enumerate(zip(row, projection.ranks, strict=True))
-                ]
-            )
-            for row in self.codes.tolist()
-        ]
-
-    def size(self, projection: Projection) -> int:
-        """Number of stacked projection."""
-        levels = self.codes.max(axis=0, initial=-1) + 1
-        return int(levels @ np.array(projection.ranks))
-
-
-@dataclass(frozen=True)
 class Solved:
     """Lambda^-1 and log |Lambda| of an assignment, with the positions of the latents of each sample."""
 
@@ -74,10 +40,23 @@ class Solved:
         return result
 
 
-def solve(assignment: Assignment, projection: Projection, prior: Array | None = None) -> Solved:
-    """Build and factor Lambda; ``prior`` replaces the identity as the prior precision."""
-    rows = assignment.rows(projection)
-    Lambda = np.eye(assignment.size(projection)) if prior is None else prior.copy()
+def solve(codes: IntArray, projection: Projection, prior: Array | None = None) -> Solved:
+    """Build and factor Lambda of an assignment.
+
+    Parameters
+    ----------
+    codes : (n, factors) int64
+        Level of each sample, numbered from 0 within each factor, the speaker first.
+    prior : (size, size), optional
+        Prior precision of all stacked latents; default: the identity.
+    """
+    sizes = (codes.max(axis=0, initial=-1) + 1) * np.array(projection.ranks)
+    starts = np.cumsum(sizes) - sizes
+    rows = [
+        np.concatenate([a + b * r + np.arange(r) for a, b, r in zip(starts, sample, projection.ranks, strict=True)])
+        for sample in codes
+    ]
+    Lambda = np.eye(int(sizes.sum())) if prior is None else prior.copy()
     for positions in rows:
         Lambda[np.ix_(positions, positions)] += projection.G
     factor = cholesky(Lambda)

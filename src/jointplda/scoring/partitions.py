@@ -12,7 +12,7 @@ from math import comb
 import numpy as np
 
 from jointplda._typing import Array, IntArray
-from jointplda.scoring.evidence import Assignment, Solved, solve
+from jointplda.scoring.evidence import Solved, solve
 from jointplda.scoring.projection import Projection
 
 EXACT = 4140  # Bell(8)
@@ -107,25 +107,24 @@ class Solver:
         self.projection = projection
         self._solved: dict[bytes, Solved] = {}
 
-    def canonical(self, codes: IntArray) -> tuple[IntArray, IntArray, list[IntArray]]:
-        """The canonical order of the samples, their codes in that order, and the new number of each level by factor."""
-        numbers = [_by_size(codes[:, k]) for k in range(codes.shape[1])]
-        renamed = np.stack([number[codes[:, k]] for k, number in enumerate(numbers)], axis=1)
+    def canonical(self, codes: IntArray) -> tuple[IntArray, IntArray]:
+        """The canonical order of the samples, and their codes in that order, by which larger levels come first."""
+        renamed = np.stack([_by_size(column)[column] for column in codes.T], axis=1)
         order = np.lexsort(renamed.T[::-1])
-        return order, renamed[order], numbers
+        return order, renamed[order]
 
     def solve(self, canonical: IntArray) -> Solved:
         """Lambda of a canonical assignment (n, factors)."""
         key = np.array(canonical.shape, dtype=np.int64).tobytes() + canonical.tobytes()
         if key not in self._solved:
-            self._solved[key] = solve(Assignment(canonical), self.projection)
+            self._solved[key] = solve(canonical, self.projection)
         return self._solved[key]
 
     def log_evidence(self, phi: Array, codes: IntArray) -> Array:
         """Log p of sets phi (M, n, r) under assignments codes (A, n, factors): (M, A)."""
         result = np.empty((len(phi), len(codes)))
         for a, assignment in enumerate(codes):
-            order, canonical, _ = self.canonical(assignment)
+            order, canonical = self.canonical(assignment)
             solved = self.solve(canonical)
             result[:, a] = solved.log_evidence(solved.sums(phi[:, order]))
         return result

@@ -25,8 +25,6 @@ class Projection:
 
     Attributes
     ----------
-    factors : tuple of int
-        The factors in z, by their position in the parameters (0 is the speaker).
     mean : (d,)
     matrix : (d, r)
         D W.
@@ -38,7 +36,6 @@ class Projection:
         Rank of each factor in z.
     """
 
-    factors: tuple[int, ...]
     mean: Array
     matrix: Array
     G: Array
@@ -48,7 +45,7 @@ class Projection:
 
     @classmethod
     def of(cls, parameters: Parameters, factors: tuple[int, ...]) -> "Projection":
-        """The projection that keeps these factors."""
+        """The projection that keeps these factors, numbered as in the parameters (0 is the speaker)."""
         noise = parameters.noise
         for k, U in enumerate(parameters.loadings):
             if k not in factors:
@@ -56,7 +53,7 @@ class Projection:
         W = np.concatenate([parameters.loadings[k] for k in factors], axis=1)
         D, log_det = inverse(noise)
         ranks = tuple(parameters.ranks[k] for k in factors)
-        return cls(factors, parameters.mean, D @ W, W.T @ D @ W, D, log_det, ranks)
+        return cls(parameters.mean, D @ W, W.T @ D @ W, D, log_det, ranks)
 
     @property
     def spans(self) -> tuple[slice, ...]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from jointplda._typing import Array, IntArray
-from jointplda.scoring.evidence import Assignment, solve
+from jointplda.scoring.evidence import solve
 from jointplda.scoring.known_channels import NEW, KnownChannels
 from jointplda.scoring.partitions import Solver, beam_for, likely_partitions, with_speaker
 from jointplda.scoring.projection import Projection
@@ -49,7 +49,7 @@ class SetScorer:
             own[levels[:, k]] = np.where(codes[:, k] < known.sizes[k], codes[:, k], NEW)
             trained.append(own)
         prior, eta0, constant = known.stacked_prior(int(speakers.max()) + 1, tuple(trained))
-        solved = solve(Assignment(np.concatenate([speakers[:, None], levels], axis=1)), self.projection, prior)
+        solved = solve(np.concatenate([speakers[:, None], levels], axis=1), self.projection, prior)
         return float(solved.log_evidence(solved.sums(phi) + eta0)[0]) + constant
 
     def unknown(self, a: Array, b: Array) -> float:
