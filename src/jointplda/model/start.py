@@ -90,8 +90,8 @@ def _design_rank(part: PatternSums) -> int:
     """Number of independent level means: with two factors, the levels less the connected components."""
     sizes = [len(part.levels[k].index) for k in sorted(part.levels)]
     starts = np.concatenate([[0], np.cumsum(sizes)])
-    none = np.zeros(0, dtype=np.int64)
-    rows, columns = [none], [none]
+    empty = np.zeros(0, dtype=np.int64)
+    rows, columns = [empty], [empty]
     for (k, j), links in part.links.items():
         rows.append(starts[k] + np.searchsorted(part.levels[k].index, links.rows))
         columns.append(starts[j] + np.searchsorted(part.levels[j].index, links.columns))

@@ -1,1 +1,1 @@
-"""From parameters to log-likelihood ratios: pairs, enrollments, sets, and what training has seen."""
+"""The fitted model, and its scores: log-likelihood ratios of pairs, enrolled models and sets of samples."""

@@ -93,9 +93,9 @@ def _between(means: Array, codes: IntArray, channels: int) -> float:
 def _channels_of(statistics: Statistics, k: int) -> tuple[IntArray, IntArray]:
     """For each speaker, the number of channels of factor k that the speaker was heard in, and the last of them."""
     pairs = [part.links[0, k] for part in statistics.parts.values() if (0, k) in part.links]
-    none = np.zeros(0, dtype=np.int64)
-    rows = np.concatenate([none, *(links.rows for links in pairs)])
-    columns = np.concatenate([none, *(links.columns for links in pairs)])
+    empty = np.zeros(0, dtype=np.int64)
+    rows = np.concatenate([empty, *(links.rows for links in pairs)])
+    columns = np.concatenate([empty, *(links.columns for links in pairs)])
     linked = np.unique(np.stack([rows, columns]), axis=1)
     channel = np.full(statistics.n_speakers, -1, dtype=np.int64)
     channel[linked[0]] = linked[1]
