@@ -3,13 +3,13 @@
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from jointplda._typing import Array
 
 
-class Affine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class Affine(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """x -> (x - offset_) matrix_, of shapes (d,) and (d, k); where ``matrix_`` is None it is the identity."""
 
     offset_: Array
@@ -25,3 +25,9 @@ class Affine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
     @property
     def _n_features_out(self) -> int:
         return len(self.offset_) if self.matrix_ is None else int(self.matrix_.shape[1])
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """Names of the output dimensions: the class name and a number."""
+        check_is_fitted(self)
+        name = type(self).__name__.lower()
+        return np.array([f"{name}{i}" for i in range(self._n_features_out)], dtype=object)

@@ -3,14 +3,14 @@
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from jointplda._typing import Array
 from jointplda._validation import check_choice
 
 
-class LengthNorm(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class LengthNorm(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Scale every sample to the same length; a sample of length zero stays zero.
 
     Parameters
@@ -42,6 +42,7 @@ class LengthNorm(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         scaled: Array = shrunk * (target / np.where(lengths > 0, lengths, 1.0))
         return scaled
 
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.n_features_in_)
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """Names of the output dimensions: the class name and a number."""
+        check_is_fitted(self)
+        return np.array([f"lengthnorm{i}" for i in range(self.n_features_in_)], dtype=object)
