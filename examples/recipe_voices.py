@@ -35,7 +35,8 @@ def save_and_load(pipe: Pipeline, data: Experiment, scores: AnyArray) -> None:
     sets.print_text(
         f"Saved with its steps, settings and calibration ({kilobytes:.0f} kB) and loaded: the scores of "
         f"{len(scores):,} trials are {'the same' if np.array_equal(scores, again) else 'NOT the same'}, the largest "
-        f"difference is {np.abs(scores - again).max():g}. It still knows the {len(loaded[-1].candidates_)} candidates tried."
+        f"difference is {np.abs(scores - again).max():g}. It still knows "
+        f"the {len(loaded[-1].candidates_)} candidates tried."
     )
 
 

@@ -76,8 +76,7 @@ def run(data: Experiment, *, warn: bool) -> tuple[dict[str, dict[str, float]], D
     systems = {"PLDA": plain, UNTESTED: make_pipeline(*joint[:-1], untested), "Joint PLDA": joint}
     test = data.test
     return {
-        name: sets.figures(pipe.score_trials(test.X, test.X, data.pairs), data)
-        for name, pipe in systems.items()
+        name: sets.figures(pipe.score_trials(test.X, test.X, data.pairs), data) for name, pipe in systems.items()
     }, joint[-1].design_
 
 

@@ -7,6 +7,7 @@ JointPLDAError
 └── TooLargeError (also MemoryError)    a crossing of labels that does not fit in memory
 
 DataWarning (UserWarning)               the fit goes on, but the data do not support all that was asked
+└── MildWarning                         the same, of no consequence where settings are chosen automatically
 
 Errors and warnings carry what they speak of as data: the parameter at fault, and a setting that would help. In Python
 their text names both as arguments; the command line names them as its options.
@@ -82,6 +83,10 @@ class TooLargeError(JointPLDAError, MemoryError):
 
 class DataWarning(Explained, UserWarning):
     """The data do not support all that was asked of them."""
+
+
+class MildWarning(DataWarning):
+    """Something is left out of a plain fit, which does no harm where settings are chosen automatically."""
 
 
 def warn(

@@ -63,10 +63,13 @@ def test_two_conditions_of_one_name_are_refused(folder, pair):
 
 def test_a_column_is_not_taken_for_a_file_of_its_name(folder, monkeypatch):
     monkeypatch.chdir(folder)
-    for name in ("mic.a", "mic.b"):
-        (folder / name).write_text("u0 0\n")
+    trained(folder, "mic.a", "mic.b")
+    expected = scored(folder, "mic.a", "mic.b")
+    ids = np.load(folder / "data.npz")["ids"]
     try:
-        trained(folder, "mic.a", "mic.b", name="beside.safetensors")
+        for name in ("mic.a", "mic.b"):
+            (folder / name).write_text("".join(f"{sample} {i % 3}\n" for i, sample in enumerate(ids)))
+        assert scored(folder, "mic.a", "mic.b") == expected
     finally:
         (folder / "mic.a").unlink()
         (folder / "mic.b").unlink()

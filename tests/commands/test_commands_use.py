@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib.metadata import version
 
 import numpy as np
 from numpy.testing import assert_allclose
@@ -150,3 +151,20 @@ def test_quiet_and_verbose(files, tmp_path):
     assert run(*arguments, "--quiet").stderr == ""
     assert "iteration 2" in run(*arguments, "-v").stderr
     assert "without converging" in run(*arguments).stderr
+
+
+def test_info_says_what_wrote_a_model(files):
+    folder = files[0]
+    written = json.loads(run("info", folder / "api.safetensors", "--json").stdout)["written with"]
+    assert written["jointplda"] == version("jointplda")
+    assert set(written) == {"jointplda", "numpy", "scipy", "scikit-learn"}
+
+
+def test_suffixes_are_read_without_case(files, tmp_path):
+    folder = files[0]
+    (tmp_path / "b.tsv").write_text("precious")
+    run("convert", "embeddings", folder / "test.npy", tmp_path / "b.NPY", "--labels", folder / "test.tsv", code=1)
+    assert (tmp_path / "b.tsv").read_text() == "precious"
+    run("score", folder / "api.safetensors", "--enroll", folder / "test.npy", "--labels", folder / "test.tsv", "--all",
+        "--out", tmp_path / "s.NPY")  # fmt: skip
+    assert np.load(tmp_path / "s.NPY").ndim == 2

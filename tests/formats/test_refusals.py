@@ -106,7 +106,7 @@ def test_embeddings(tmp_path, kind, content, message):
 @pytest.mark.parametrize(
     "write, content, kind, name, message",
     [
-        (write_embeddings, table(), None, "e.txt", "the kind is not clear from the name"),
+        (write_embeddings, table(), None, "e.txt", "not clear from the name"),
         (write_embeddings, table(), "npy", "e.tsv", "end it in .npy"),
         (write_embeddings, table(), "kaldi", "a\tb.scp", "cannot hold this path"),
         (write_scores, ScoreTable(trials(A, ("x", "x"), None), np.ones(2)), "npy", "s.rows", "end it in .npy"),

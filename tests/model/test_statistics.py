@@ -163,3 +163,10 @@ def test_dataframe_columns_are_conditions():
     assert_same(named, statistics_of(X, columns))
     one = Statistics.from_samples(X, columns[0], pd.Series(columns[1], name="language"))
     assert one.conditions == ("language",)
+
+
+def test_a_dimension_is_constant_only_up_to_rounding():
+    X = np.column_stack([np.full(50, 1e6), 1e6 + 1e-3 * np.arange(50), np.zeros(50)])
+    statistics = Statistics.from_samples(X, np.arange(50) % 5)
+    assert statistics.constant.tolist() == [True, False, True]
+    assert statistics.scales[0] == statistics.scales[2] == statistics.covariance[1, 1]

@@ -6,7 +6,7 @@ from sklearn.decomposition import PCA as SklearnPCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from jointplda import DataWarning, InputError
-from jointplda.preprocessing import LDA, PCA, Center, LengthNorm
+from jointplda.preprocessing import LDA, PCA, Center, LengthNorm, Reduce
 from worlds.designs import relative, world
 
 
@@ -84,3 +84,10 @@ def test_lda_without_anything_to_find(data):
     flat[:, :2] = X[:, :2]
     with pytest.warns(DataWarning, match="only 2 directions"):
         assert LDA(4).fit(flat, s).transform(flat).shape[1] == 2
+
+
+def test_reduce_needs_as_many_speakers_as_it_says():
+    X = np.random.default_rng(0).normal(size=(60, 8))
+    assert Reduce(4, least_speakers=20).fit(X, np.arange(60) % 20).matrix_.shape == (8, 4)
+    assert Reduce(4, least_speakers=20).fit(X, np.arange(60) % 19).matrix_ is None
+    assert Reduce(4).fit(X, np.arange(60) % 19).matrix_ is None

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+from jointplda import Statistics
 from jointplda.calibration import fit_affine
 from jointplda.selection.candidates import Candidate, CandidateResult, strongest, worse
+from jointplda.selection.design import design_of
 from jointplda.selection.held_out_calibration import CalibrationTrials, calibrate_held_out
 
 
@@ -52,3 +54,20 @@ def test_scores_that_point_the_wrong_way_are_not_calibrated():
     calibration, checked = calibrate_held_out(CalibrationTrials(-scores, target, weights, fold), 30, confounded=False)
     assert calibration is None
     assert checked.calibrated_cllr == checked.raw_cllr
+
+
+def speakers_in_two_channels(crossed, speakers):
+    """Statistics of so many speakers with two samples each, of whom the first few were heard in two channels."""
+    s = np.repeat(np.arange(speakers), 2)
+    c = s % 3
+    c[1 : 2 * crossed : 2] = (c[1 : 2 * crossed : 2] + 1) % 3
+    return Statistics.from_samples(np.random.default_rng(0).normal(size=(len(s), 2)), s, c)
+
+
+@pytest.mark.parametrize(
+    ("crossed", "speakers", "enough"), [(8, 40, True), (7, 40, False), (5, 10, True), (4, 10, False)]
+)
+def test_eight_crossed_speakers_or_half_of_them_are_enough(crossed, speakers, enough):
+    design = design_of(speakers_in_two_channels(crossed, speakers), np.random.default_rng(0))
+    assert design.crossed == (crossed,)
+    assert design.confounded is not enough

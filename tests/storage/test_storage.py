@@ -78,6 +78,18 @@ def test_what_does_not_read_back_is_not_kept(model, tmp_path, monkeypatch):
     assert [p.name for p in tmp_path.iterdir()] == ["model.safetensors"]
 
 
+def test_a_type_that_does_not_read_back_is_not_kept(model, tmp_path, monkeypatch):
+    """The same bytes as another type are other numbers."""
+
+    def changed(tensors, *rest, **more):
+        save_file({name: t.view(np.int64) if t.dtype == float else t for name, t in tensors.items()}, *rest, **more)
+
+    monkeypatch.setattr(tensors_module, "save_file", changed)
+    with pytest.raises(FileError, match="does not read back"):
+        model.save(tmp_path / "model.safetensors")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_failed_write_leaves_nothing(model, tmp_path, monkeypatch):
     def broken(*args, **kwargs):
         raise OSError("disk full")

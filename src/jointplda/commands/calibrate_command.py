@@ -11,6 +11,7 @@ import cloup
 
 from jointplda.commands import options
 from jointplda.commands.messages import command_messages
+from jointplda.file_kinds import KINDS
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ def _train(request: CalibrationRequest) -> None:
 @cloup.option_group(
     "Result",
     cloup.option("--out", type=options.OUT_FILE, required=True, help="Score file to write."),
-    cloup.option("--format", "kind", type=click.Choice(["kaldi", "wespeaker", "nist", "bosaris"]),
+    cloup.option("--format", "kind", type=click.Choice([kind for kind in KINDS["scores"] if kind != "npy"]),
                  show_default="by the suffix of --out, else kaldi", help="Format of --out."),
     options.force,
 )  # fmt: skip

@@ -13,17 +13,10 @@ import cloup
 
 from jointplda.commands import options
 from jointplda.commands.messages import command_messages
+from jointplda.file_kinds import KINDS, kind_of
 
 if TYPE_CHECKING:
     from jointplda.formats import KaldiPlda
-
-KINDS = {
-    "embeddings": ("npz", "npy", "hdf5", "parquet", "kaldi"),
-    "trials": ("kaldi", "voxceleb", "nist", "dca", "bosaris"),
-    "scores": ("kaldi", "wespeaker", "nist", "bosaris", "npy"),
-    "enrollment": ("kaldi", "nist"),
-    "model": ("jointplda", "kaldi", "pyannote"),
-}
 
 
 @dataclass(frozen=True)
@@ -90,13 +83,13 @@ def command(quiet: bool, verbose: bool, **values: Any) -> None:
 
 def _written_beside(request: ConvertRequest) -> tuple[str, ...]:
     """Endings of the files that a conversion writes beside its target."""
-    kind = request.kind or {".npy": "npy", ".scp": "kaldi", ".ark": "kaldi"}.get(request.target.suffix, "")
+    kind = request.kind or kind_of(request.what, request.target)
     endings = {
         ("embeddings", "npy"): (".tsv",),
         ("embeddings", "kaldi"): (".ark", ".scp", ".utt2*"),
         ("scores", "npy"): (".rows", ".columns"),
     }
-    return endings.get((request.what, kind), ())
+    return endings.get((request.what, kind or ""), ())
 
 
 def _files_of_stem(path: Path) -> dict[Path, int]:
@@ -142,8 +135,7 @@ def _model(request: ConvertRequest) -> str:
     from jointplda.estimators.pipeline import Pipeline
     from jointplda.formats import write_kaldi_plda, write_pyannote_plda
 
-    by_name = {".safetensors": "jointplda", ".npz": "pyannote", ".plda": "kaldi"}
-    kind = request.kind or by_name.get(request.target.suffix, "kaldi" if request.target.name == "plda" else None)
+    kind = request.kind or kind_of("model", request.target)
     if kind is None:
         raise click.UsageError("the suffix of TARGET names no format; use --to jointplda, kaldi or pyannote.")
     foreign, steps = _foreign(request.source), ""

@@ -49,9 +49,9 @@ def command(quiet: bool, verbose: bool, **values: Any) -> None:
 def _model(path: Path) -> dict[str, Any]:
     import numpy as np
 
-    from jointplda.commands.model_facts import condition_names, em_ranks, scoring_model, training_channels
+    from jointplda.commands.model_facts import em_ranks, scoring_model, training_channels
+    from jointplda.estimators.model_file import read_model
     from jointplda.estimators.pipeline import Pipeline
-    from jointplda.storage.tensors import read_metadata
 
     pipe = Pipeline.load(path)
     model = scoring_model(pipe)
@@ -61,7 +61,7 @@ def _model(path: Path) -> dict[str, Any]:
         "preprocessing": [_step(step) for _, step in pipe.steps[:-1]],
         "dimensions": len(model.mean_),
         "speaker rank": speaker_rank,
-        "channel ranks": dict(zip(condition_names(model), channel_ranks, strict=True)),
+        "channel ranks": dict(zip(model.fitted_.condition_names, channel_ranks, strict=True)),
         "training": getattr(model, "training_", {}),
         "iterations": model.n_iter_,
         "converged": model.converged_,
@@ -69,7 +69,7 @@ def _model(path: Path) -> dict[str, Any]:
         "settings": {name: value for name, value in pipe[-1].get_params(deep=False).items() if name != "callback"},
         "singular values of V": np.linalg.svd(model.V_, compute_uv=False)[:8],
         "singular values of U": np.linalg.svd(model.U_, compute_uv=False)[:8],
-        "written with": read_metadata(path).get("versions", {}),
+        "written with": dict(read_model(path).versions),
     }
     if model.calibration_ is not None:
         result["calibration"] = {"scale": model.calibration_.scale, "offset": model.calibration_.offset}

@@ -21,12 +21,6 @@ def input_dimension(pipe: Pipeline) -> int:
     return int(pipe.n_features_in_) if len(pipe.steps) > 1 else len(scoring_model(pipe).mean_)
 
 
-def condition_names(model: PLDA | JointPLDA) -> list[str]:
-    """Names of the conditions of a model, or numbers for conditions without a name."""
-    names, ranks = list(model.fitted_.conditions or ()), model.channel_ranks_
-    return names if len(names) == len(ranks) else [f"condition {k + 1}" for k in range(len(ranks))]
-
-
 def em_ranks(model: PLDA | JointPLDA) -> list[int]:
     """Ranks of V and of the U of every condition as EM found them, before channel shares and priors filled them up."""
     if model.fitted_.shrinkage is None:
@@ -40,6 +34,6 @@ def training_channels(model: PLDA | JointPLDA) -> dict[str, list[str]]:
     """Channels of the training data, by the name of their condition; empty where the model keeps none."""
     if model.fitted_.training is None:
         return {}
-    names = condition_names(model)
+    names = model.fitted_.condition_names
     channels = zip(model.fitted_.kept, model.fitted_.training.channels, strict=True)
     return {names[k]: [str(label) for label in labels] for k, labels in channels}

@@ -61,7 +61,7 @@ def print_plan(pipe: Pipeline, samples: LabelledSamples, dimension: int, *, sear
          f"({seconds_text(seconds * model.max_iter)})"),
     ]  # fmt: skip
     if searches:
-        facts.append(("settings", "chosen by 20 to 60 such fits, each to a part of the speakers"))
+        facts.append(("settings", "chosen by tens of such fits, each to a part of the speakers"))
     print_facts("What training would do (nothing was written)", facts)
 
 

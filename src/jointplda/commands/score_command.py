@@ -11,6 +11,7 @@ import cloup
 
 from jointplda.commands import options
 from jointplda.commands.messages import command_messages
+from jointplda.file_kinds import KINDS, kind_of
 
 if TYPE_CHECKING:
     from jointplda._typing import Array
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from jointplda.trial_list import Trials
 
 TESTS_AT_ONCE = 4096
-KINDS = ("kaldi", "wespeaker", "nist", "bosaris", "npy")
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class ScoreRequest:
     @property
     def writes_matrix(self) -> bool:
         """Whether --out is a full matrix, which has a place for every pair."""
-        return self.kind == "npy" or (self.kind is None and self.out.suffix == ".npy")
+        return (self.kind or kind_of("scores", self.out)) == "npy"
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,8 @@ class ScoreInput:
 @cloup.option_group(
     "Result",
     cloup.option("--out", type=options.OUT_FILE, required=True, help="Score file to write."),
-    cloup.option("--format", "kind", type=click.Choice(KINDS), show_default="by the suffix of --out, else kaldi",
-                 help="Format of --out."),
+    cloup.option("--format", "kind", type=click.Choice(KINDS["scores"]),
+                 show_default="by the suffix of --out, else kaldi", help="Format of --out."),
     options.force,
 )  # fmt: skip
 @cloup.option_group(

@@ -284,7 +284,7 @@ def _fit(pipe: Pipeline, samples: LabelledSamples, request: TrainRequest, messag
 
 def _print_result(pipe: Pipeline, request: TrainRequest) -> None:
     from jointplda.commands.console import print_facts, print_json
-    from jointplda.commands.model_facts import condition_names, em_ranks, scoring_model
+    from jointplda.commands.model_facts import em_ranks, scoring_model
     from jointplda.commands.search_output import search_facts, search_result
 
     model = scoring_model(pipe)
@@ -299,7 +299,7 @@ def _print_result(pipe: Pipeline, request: TrainRequest) -> None:
         print_json(result | ({"automatic": search_result(pipe[-1])} if request.searches else {}))
         return
     ranks = "".join(
-        f", U of rank {rank} ({name})" for name, rank in zip(condition_names(model), channel_ranks, strict=True)
+        f", U of rank {rank} ({name})" for name, rank in zip(model.fitted_.condition_names, channel_ranks, strict=True)
     )
     has_prior = model.noise_prior or model.speaker_prior
     facts = [

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from jointplda.calibration.affine import AffineCalibration
-from jointplda.errors import DataWarning, InputError, warn
+from jointplda.errors import InputError, MildWarning, warn
 from jointplda.estimators import model_file
 from jointplda.estimators.base import ModelEstimator, unchanged_by_errors
 from jointplda.estimators.data_checks import checked_samples, require_speakers
@@ -164,8 +164,7 @@ class JointPLDACV(ModelEstimator):
         model = JointPLDA(**self._fixed(), **candidate.settings())
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            for message in ("No channels were given", ".*are constant"):  # harmless with a prior
-                warnings.filterwarnings("ignore", message, DataWarning)
+            warnings.simplefilter("ignore", MildWarning)
             return model.fit_statistics(statistics)
 
     def _warn(

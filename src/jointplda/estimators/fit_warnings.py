@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from jointplda.errors import warn
+from jointplda.errors import MildWarning, warn
 from jointplda.model.fit import FitResult
 from jointplda.model.statistics import Statistics
 from jointplda.selection.design import Design
@@ -44,7 +44,7 @@ def _warn_of_floor(result: FitResult, statistics: Statistics, share: float) -> N
             "Reduce the dimension (PCA), or use a noise prior."
         )
     elif constant:
-        warn(f"{constant_text} Leave them out.")
+        warn(f"{constant_text} Leave them out.", MildWarning)
 
 
 def _warn_of_end(result: FitResult, tol: float) -> None:

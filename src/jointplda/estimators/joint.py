@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from jointplda._validation import check_choice, check_number
-from jointplda.errors import InputError, warn
+from jointplda.errors import InputError, MildWarning, warn
 from jointplda.estimators.base import BasePLDA
 from jointplda.estimators.parameter_checks import per_condition
 from jointplda.model.fit import check_speakers, supported_rank
@@ -156,7 +156,7 @@ class JointPLDA(BasePLDA):
         check_speakers(statistics)
         ranks = (self._speaker_rank(statistics), *self._channel_ranks(statistics))
         if not statistics.conditions:
-            warn("No channels were given: this is a fit of SPLDA (V and D). Give channels, or use PLDA.")
+            warn("No channels were given: this is a fit of SPLDA (V and D). Give channels, or use PLDA.", MildWarning)
         return statistics, ranks
 
     def _channel_ranks(self, statistics: Statistics) -> tuple[int, ...]:

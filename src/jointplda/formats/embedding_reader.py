@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from jointplda._identifiers import as_names, listed, no_duplicates
 from jointplda.embedding_table import EmbeddingTable, LabelTable
 from jointplda.errors import FileError, InputError, warn
+from jointplda.file_kinds import suffix_of
 from jointplda.formats.columns import as_text
 from jointplda.formats.hdf5 import is_hdf5, read_arrays
 from jointplda.formats.header_words import ID_NAMES, find_column
@@ -20,7 +21,7 @@ from jointplda.formats.kaldi import BINARY, kaldi_column, read_ark, read_scp
 from jointplda.formats.label_reader import read_labels
 from jointplda.formats.npy import NPY_MAGIC, NPZ_MAGIC, read_npy, read_npz
 from jointplda.formats.parquet import is_parquet, read_parquet
-from jointplda.formats.text import PathLikeStr, decoded, existing, head, lines, suffix_of
+from jointplda.formats.text import PathLikeStr, decoded, existing, head, lines
 
 MATRIX_NAMES = ("embeddings", "embedding", "data", "x", "xvectors", "xvector", "vectors", "vector")
 _FOLDER_SCRIPTS = ("xvector.scp", "ivector.scp", "embeddings.scp", "feats.scp")

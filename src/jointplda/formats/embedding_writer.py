@@ -10,6 +10,7 @@ from jointplda._identifiers import no_duplicates
 from jointplda._validation import check_choice
 from jointplda.embedding_table import EmbeddingTable
 from jointplda.errors import InputError
+from jointplda.file_kinds import KINDS, SUFFIXES, kind_of
 from jointplda.formats.hdf5 import write_arrays
 from jointplda.formats.header_words import folded
 from jointplda.formats.kaldi_writer import write_archive
@@ -19,17 +20,7 @@ from jointplda.formats.sheets import write_rows
 from jointplda.formats.text import PathLikeStr, text_file
 from jointplda.formats.text_checks import check_cells, check_names
 
-KINDS = ("npz", "npy", "hdf5", "parquet", "kaldi")
 _OWN_NAMES = ("id", "ids", "embedding", "embeddings")
-_BY_NAME = {
-    ".npz": "npz",
-    ".npy": "npy",
-    ".h5": "hdf5",
-    ".hdf5": "hdf5",
-    ".parquet": "parquet",
-    ".scp": "kaldi",
-    ".ark": "kaldi",
-}
 
 
 def write_embeddings(table: EmbeddingTable, path: PathLikeStr, kind: str | None = None) -> None:
@@ -45,10 +36,11 @@ def write_embeddings(table: EmbeddingTable, path: PathLikeStr, kind: str | None 
         ending ``.tsv``. ``"kaldi"`` writes ``.ark`` and ``.scp`` and, for each column that has labels,
         ``<stem>.utt2<column>``.
     """
-    suffix = Path(path).suffix.lower()
-    if kind is None and suffix not in _BY_NAME:
-        raise InputError(f"{path}: the kind is not clear from the name; end it in one of {', '.join(_BY_NAME)}.")
-    kind = check_choice("kind", kind or _BY_NAME[suffix], KINDS)
+    kind = kind or kind_of("embeddings", path)
+    if kind is None:
+        endings = ", ".join(SUFFIXES["embeddings"])
+        raise InputError(f"not clear from the name {path}; end it in one of {endings}.", parameter="kind")
+    check_choice("kind", kind, KINDS["embeddings"])
     _check_table(table, path)
     taken = [name for name in table.columns if folded(name) in _OWN_NAMES]
     if taken and kind != "kaldi":

@@ -8,10 +8,11 @@ from pathlib import Path
 from jointplda._identifiers import no_duplicates
 from jointplda._validation import check_choice
 from jointplda.errors import FileError, InputError, Remedy
+from jointplda.file_kinds import KINDS, kind_of
 from jointplda.formats.header_words import is_pair_header
 from jointplda.formats.pair_rows import pair_columns
 from jointplda.formats.sheets import first_cells, read_sheet, write_sheet
-from jointplda.formats.text import PathLikeStr, decoded, existing, lines, suffix_of, text_file
+from jointplda.formats.text import PathLikeStr, decoded, existing, lines, text_file
 from jointplda.formats.text_checks import check_names, check_no_header, check_words
 
 
@@ -84,7 +85,7 @@ def write_enrollment(enrollment: Mapping[str, Sequence[str]], path: PathLikeStr,
         ``spk2utt``, or a table with a header and a row for each sample, which keeps names with spaces inside. By
         default nist for names that end in ``.tsv``, kaldi for others.
     """
-    kind = check_choice("kind", kind or ("nist" if suffix_of(path) == ".tsv" else "kaldi"), ("kaldi", "nist"))
+    kind = check_choice("kind", kind or kind_of("enrollment", path), KINDS["enrollment"])
     if not enrollment:
         raise InputError(f"{path}: there are no models to write.")
     for model, samples in enrollment.items():

@@ -11,6 +11,7 @@ from jointplda._identifiers import as_names, listed, no_duplicates
 from jointplda._typing import Array, Names
 from jointplda._validation import check_choice
 from jointplda.errors import FileError, InputError, Remedy
+from jointplda.file_kinds import KINDS, kind_of
 from jointplda.formats import bosaris
 from jointplda.formats.hdf5 import is_hdf5
 from jointplda.formats.header_words import SCORE_NAMES, TARGET_NAMES, find_column, is_pair_header
@@ -18,11 +19,10 @@ from jointplda.formats.npy import NPY_MAGIC, read_npy, write_npy
 from jointplda.formats.pair_output import check_table, checked_trials, refuse_repeats, rows_of, write_lines
 from jointplda.formats.pair_rows import Rows, pair_columns, read_rows, refuse_contradictions
 from jointplda.formats.sheets import Sheet, read_sheet, write_sheet
-from jointplda.formats.text import PathLikeStr, decoded, existing, head, lines, suffix_of, text_file
+from jointplda.formats.text import PathLikeStr, decoded, existing, head, lines, text_file
 from jointplda.formats.text_checks import check_names
 from jointplda.trial_list import UNKNOWN, ScoreTable, Trials
 
-KINDS = ("kaldi", "wespeaker", "nist", "bosaris", "npy")
 AnyNames = Sequence[str] | Names
 
 
@@ -133,8 +133,7 @@ def write_scores(table: ScoreTable, path: PathLikeStr, kind: str | None = None) 
         ``"npy"`` needs a score for every pair of a model and a sample; names are written beside it, as ``.rows`` and
         ``.columns``.
     """
-    by_name = {".h5": "bosaris", ".hdf5": "bosaris", ".npy": "npy", ".tsv": "nist"}
-    kind = check_choice("kind", kind or by_name.get(suffix_of(path), "kaldi"), KINDS)
+    kind = check_choice("kind", kind or kind_of("scores", path), KINDS["scores"])
     if len(table.values) != len(table.trials):
         raise InputError(f"{path}: got {len(table.values)} scores for {len(table.trials)} trials.")
     bad = np.flatnonzero(np.isnan(table.values))

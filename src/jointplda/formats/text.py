@@ -131,9 +131,3 @@ def text_file(path: PathLikeStr) -> Iterator[TextIO]:
         else:
             with io.TextIOWrapper(raw, encoding="utf-8", newline="\n") as stream:
                 yield stream
-
-
-def suffix_of(path: PathLikeStr) -> str:
-    """The ending of a name in lower case, without ``.gz``."""
-    name = Path(path)
-    return (name.with_suffix("") if name.suffix.lower() == ".gz" else name).suffix.lower()

@@ -8,16 +8,16 @@ import numpy as np
 
 from jointplda._validation import check_choice
 from jointplda.errors import FileError, InputError, Remedy
+from jointplda.file_kinds import KINDS, kind_of
 from jointplda.formats import bosaris
 from jointplda.formats.hdf5 import is_hdf5
 from jointplda.formats.header_words import TARGET_NAMES, find_column, is_pair_header, label_of
 from jointplda.formats.pair_output import NIST, check_table, checked_trials, rows_of, write_lines
 from jointplda.formats.pair_rows import Rows, pair_columns, read_rows, refuse_contradictions
 from jointplda.formats.sheets import Sheet, read_sheet, write_sheet
-from jointplda.formats.text import PathLikeStr, existing, head, suffix_of
+from jointplda.formats.text import PathLikeStr, existing, head
 from jointplda.trial_list import UNKNOWN, Trials
 
-KINDS = ("kaldi", "voxceleb", "nist", "dca", "bosaris")
 _WORDS = {"kaldi": ("nontarget", "target"), "dca": ("imp", "tgt")}
 
 
@@ -111,8 +111,7 @@ def write_trials(trials: Trials, path: PathLikeStr, kind: str | None = None) -> 
     kind : {"kaldi", "voxceleb", "nist", "dca", "bosaris"}, optional
         By default, from the name: ``.h5`` and ``.hdf5`` bosaris, ``.tsv`` nist, others kaldi.
     """
-    by_name = {".h5": "bosaris", ".hdf5": "bosaris", ".tsv": "nist"}
-    kind = check_choice("kind", kind or by_name.get(suffix_of(path), "kaldi"), KINDS)
+    kind = check_choice("kind", kind or kind_of("trials", path), KINDS["trials"])
     trials = checked_trials(trials, path)
     if trials.target is not None:
         if kind != "nist" and np.any(trials.target == UNKNOWN):

@@ -66,9 +66,7 @@ def training_of(model: Any) -> Training:
     candidates = getattr(estimator, "candidates_", ())
     estimator = getattr(estimator, "best_estimator_", estimator)
     fitted = estimator.fitted_
-    conditions, ranks = list(fitted.conditions or ()), fitted.channel_ranks
-    names = conditions if len(conditions) == len(ranks) else [f"channel {k + 1}" for k in range(len(ranks))]
-    loadings = {name: U for name, U in zip(names, fitted.loadings[1:], strict=True) if U.shape[1]}
+    loadings = {name: U for name, U in zip(fitted.condition_names, fitted.loadings[1:], strict=True) if U.shape[1]}
     singular = {"V": _singular_values(fitted.loadings[0])}
     for name, U in loadings.items():
         singular["U" if len(loadings) == 1 else f"U ({name})"] = _singular_values(U)

@@ -111,6 +111,11 @@ class FittedModel:
         return tuple(U.shape[1] for U in self.loadings[1:])
 
     @property
+    def condition_names(self) -> tuple[str, ...]:
+        """Names of the conditions, or numbers where they have none."""
+        return self.conditions or tuple(f"condition {k + 1}" for k in range(len(self.channel_ranks)))
+
+    @property
     def kept(self) -> tuple[int, ...]:
         """Positions of the conditions whose channels two samples can share: those of rank above 0."""
         return tuple(k for k, rank in enumerate(self.channel_ranks) if rank) if self.channels_shared else ()

@@ -41,8 +41,7 @@ class CandidateResult:
     min_cllrs : tuple of float
         The criterion in each fold: minCllr in bits, where same- and cross-channel trials have equal weight.
     cllrs : tuple of float
-        Cllr of the raw log-likelihood ratios of the same trials. (``JointPLDACV.checked_`` has it for all folds
-        together, with the moved targets that a calibration may need.)
+        Cllr of the raw log-likelihood ratios of the same trials.
     seconds : float
         Time that the fits and scores took.
     chosen : bool

@@ -78,7 +78,7 @@ class _Encoded:
     conditions: tuple[str, ...]
 
     def statistics(self, rows: IntArray | None) -> Statistics:
-        """Statistics of these rows, or of all; with weights of 1, X' X rounds as it does for weighted samples."""
+        """Statistics of these rows, or of all. Weights of 1 keep the rounding that folds have always had."""
         weights = None if rows is None else np.ones(len(rows))
         return Statistics.from_codes(self.matrix, self.codes, self.labels, self.conditions, rows=rows, weights=weights)
 
