@@ -1,7 +1,6 @@
 """Documents that cannot drift: their code runs, and what they name exists."""
 
 import importlib
-import importlib.util
 import os
 import re
 import subprocess
@@ -69,11 +68,10 @@ def test_the_commands_of_the_guide_run(tmp_path):
         assert (tmp_path / name).read_text().startswith("<!DOCTYPE html>")
 
 
-def test_the_command_reference_is_up_to_date():
-    spec = importlib.util.spec_from_file_location("make_commands", ROOT / "docs" / "make_commands.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    assert module.reference() == (ROOT / "docs" / "commands.md").read_text(), "run make docs"
+def test_the_command_reference_is_up_to_date(tmp_path):
+    script, page = ROOT / "docs" / "make_commands.py", tmp_path / "commands.md"
+    subprocess.run([sys.executable, script, page], check=True)
+    assert page.read_text() == (ROOT / "docs" / "commands.md").read_text(), "run make docs"
 
 
 def test_the_bilingual_world_runs():

@@ -101,7 +101,7 @@ def match_conditions(expected: tuple[str, ...], names: tuple[str, ...]) -> list[
             f"{_in_brackets(names)}.",
             parameter="channels",
         )
-    if names == expected or _unnamed(names) or _unnamed(expected):
+    if names == expected or are_placeholders(names) or are_placeholders(expected):
         return list(range(len(names)))
     if len(set(names)) == len(names) and set(names) == set(expected):
         return [names.index(name) for name in expected]
@@ -112,7 +112,8 @@ def match_conditions(expected: tuple[str, ...], names: tuple[str, ...]) -> list[
     )
 
 
-def _unnamed(names: tuple[str, ...]) -> bool:
+def are_placeholders(names: tuple[str, ...]) -> bool:
+    """Whether these are the names that columns without a name of their own get."""
     return names == ("channel",) or names == tuple(f"channel{i}" for i in range(len(names)))
 
 

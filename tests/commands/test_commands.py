@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 
 import numpy as np
 import pytest
@@ -220,8 +221,10 @@ def test_evaluate_speakers_from_targets_and_conditions(files, tmp_path):
     part = result["parts"]["language = en"]
     assert part["targets"] + part["nontargets"] == both_english.sum()
     assert "language = de / en" in result["parts"]
-    plain = run("evaluate", tmp_path / "s.txt", tmp_path / "s.txt", "--draws", 0).stdout
+    shutil.copy(tmp_path / "s.txt", tmp_path / "t.txt")
+    plain = run("evaluate", tmp_path / "s.txt", tmp_path / "t.txt", "--draws", 0).stdout
     assert plain.count("EER") == 1
+    assert "given twice" in run("evaluate", tmp_path / "s.txt", tmp_path / "s.txt", code=2).stderr
 
 
 def test_compare(files, tmp_path):

@@ -1,5 +1,7 @@
 """Bad input: handled, or one clear error."""
 
+import copy
+import pickle
 import re
 import warnings
 from dataclasses import replace
@@ -369,3 +371,36 @@ def test_odd_arguments(data):
         Statistics.from_samples(np.eye(2), ["a", "b"], [["x", "y"]])
     with pytest.raises(InputError, match="shift: expected finite"):
         Statistics.from_samples(X, s, shift=np.full(6, np.nan))
+
+
+def test_columns_of_features_in_another_order_are_refused_by_every_score():
+    rng = np.random.default_rng(0)
+    s = np.repeat(np.arange(20), 5)
+    frame = pd.DataFrame(rng.normal(size=(20, 4))[s] + rng.normal(size=(100, 4)), columns=list("pqrs"))
+    model, turned = PLDA(2, tol=1e-2).fit(frame, s), frame[list("srqp")]
+    assert np.array_equal(model.score_matrix(frame, frame), model.score_matrix(frame.to_numpy(), frame.to_numpy()))
+    for call in (
+        lambda: model.score_matrix(turned, frame),
+        lambda: model.score_trials(frame, turned, [[0, 1]]),
+        lambda: model.prepare(turned),
+        lambda: model.enroll(turned, s),
+        lambda: model.score_enrollment(model.enroll(frame, s), turned),
+        lambda: model.score_sets([frame[:2]], [turned[:2]]),
+        lambda: model.predict(turned),
+    ):
+        with pytest.raises(InputError, match="same order"):
+            call()
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
+def test_parameters_stay_read_only_in_copies(data, copied):
+    X, s, c = data
+    model = copied(JointPLDA(2, 2, tol=1e-2).fit(X, s, channels=c))
+    fitted = model.fitted_
+    arrays = [model.mean_, model.V_, model.U_, model.D_, model.log_likelihoods_, fitted.parameters.noise]
+    for array in [*arrays, fitted.training.channel_means, fitted.training.speaker_means]:
+        with pytest.raises(ValueError, match="read-only"):
+            array[...] = 0.0
+    taken = JointPLDA()
+    taken.fitted_ = fitted
+    assert np.array_equal(taken.score_matrix(X[:3], X[:3]), model.score_matrix(X[:3], X[:3]))

@@ -4,9 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.metrics import log_loss
 from sklearn.model_selection import GroupKFold
 
-from jointplda import JointPLDA, JointPLDACV
+from jointplda import JointPLDA, JointPLDACV, make_pipeline
+from jointplda.calibration import AffineCalibration
+from jointplda.preprocessing import Center
 from worlds.automatic import FIXED, quietly
 
 
@@ -87,3 +90,22 @@ def test_fitted_attributes_are_read_only(crossed):
         for name in names:
             with pytest.raises(AttributeError):
                 setattr(estimator, name, None)
+
+
+def test_classes_are_sorted_whatever_the_folds(crossed):
+    (X, s, _), model = crossed
+    assert model.classes_.tolist() == sorted(set(s))
+    chances = model.predict_proba(X)
+    assert_array_equal(model.predict(X), model.classes_[chances.argmax(axis=1)])
+    assert log_loss(s, chances) < 0.8 * np.log(len(model.classes_))
+
+
+def test_calibrations_of_searches_and_pipelines(crossed):
+    (X, s, c), model = crossed
+    raw = model.score_matrix(X[:4], X[:4], calibrated=False)
+    assert_array_equal(model.with_calibration(None).score_matrix(X[:4], X[:4]), raw)
+    assert model.calibration_ is not None
+    pipe = make_pipeline(Center(), JointPLDA(2, 1, tol=1e-3)).fit(X, s, channels=c)
+    other = pipe.with_calibration(AffineCalibration(2.0, -1.0))
+    assert_allclose(other.score_matrix(X[:4], X[:4]), 2.0 * pipe.score_matrix(X[:4], X[:4]) - 1.0)
+    assert pipe[-1].calibration_ is None

@@ -1,6 +1,7 @@
 """What training has seen: ratios of joint likelihoods of all training data and the trial (1e-6 or better)."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 
@@ -295,3 +296,23 @@ def test_a_pipeline_passes_labels_to_predict(trained):
     with_labels, without = model.predict(T, w.channels), model.predict(T)
     assert (with_labels != without).any()
     assert np.array_equal(pipe.predict(w.X, w.channels), with_labels)
+
+
+@pytest.mark.parametrize("use_training", [True, False])
+def test_two_named_sides_are_matched_by_name_where_training_had_no_names(use_training):
+    rng = np.random.default_rng(3)
+    s, lang, mic = np.repeat(np.arange(20), 6), rng.integers(0, 3, 120), rng.integers(0, 3, 120)
+    X = rng.normal(size=(20, 4))[s] + rng.normal(size=(3, 4))[lang] + rng.normal(size=(3, 4))[mic]
+    X += rng.normal(size=X.shape)
+    model = JointPLDA(2, [1, 1], tol=1e-2).fit(X, s, channels=np.column_stack([lang, mic]))
+    frame = pd.DataFrame({"lang": lang, "mic": mic})
+    turned, E, T = frame[["mic", "lang"]], X[:4], X[50:53]
+    known = {"use_training": use_training}
+    first = model.score_matrix(E, T, enroll_channels=frame[:4], test_channels=frame[50:53], **known)
+    second = model.score_matrix(E, T, enroll_channels=frame[:4], test_channels=turned[50:53], **known)
+    assert np.array_equal(first, second)
+    enrollment = model.enroll(E, list("aabb"), channels=frame[:4], **known)
+    scores = [model.score_enrollment(enrollment, T, test_channels=c[50:53]) for c in (frame, turned)]
+    assert np.array_equal(*scores)
+    sets = [model.score_sets([E], [T], channels_a=[frame[:4]], channels_b=[c[50:53]], **known) for c in (frame, turned)]
+    assert np.array_equal(*sets)

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.model_selection import GroupKFold, KFold
+from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold
 
 from jointplda import Statistics
 from jointplda.errors import InputError
@@ -143,6 +143,7 @@ def test_given_splits_make_the_folds():
         ([3, 4], "cv: expected a number of folds, a scikit-learn splitter, or pairs"),
         ("four", "cv: expected"),
         (True, "cv: expected a whole number"),
+        ([(np.arange(9) + 0.7, np.arange(9, 20) + 0.7)], "pairs of row numbers"),
     ],
 )
 def test_splits_that_cannot_be_used(cv, message):
@@ -269,3 +270,10 @@ def test_shares_and_designs():
         found = design_of(Statistics.from_samples(X, s, np.column_stack([crossed, s % 2])), np.random.default_rng(0))
         assert found.crossed == (seen, 0) == (number, 0)
         assert [test is None for test in found.tests] == [number >= 8, False]
+
+
+def test_speakers_held_out_several_times_count_once():
+    X, s, c = small_world(3)
+    folds = make_folds(X, s, c, GroupShuffleSplit(6, test_size=0.4, random_state=0), np.random.default_rng(0))
+    assert len(folds.folds) == 6
+    assert folds.speakers <= len(set(s))

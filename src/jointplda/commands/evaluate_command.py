@@ -130,6 +130,8 @@ def _evaluate(request: EvaluateRequest, messages: Messages) -> None:
 
 def _system_names(paths: tuple[Path, ...]) -> dict[str, Path]:
     """File stems, or whole paths where two stems are the same."""
+    if len(set(paths)) < len(paths):
+        raise click.UsageError("the same score file is given twice.")
     stems = [path.stem for path in paths]
     return {path.stem if stems.count(path.stem) == 1 else str(path): path for path in paths}
 

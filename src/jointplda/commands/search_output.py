@@ -65,7 +65,7 @@ def search_facts(model: JointPLDACV) -> list[tuple[str, str]]:
     facts.append(("held-out Cllr", text))
     calibration = model.calibration_
     if calibration is not None:
-        facts.append(("calibration", f"llr = {calibration.scale:.4g} s {calibration.offset:+.4g}, stored in the model"))
+        facts.append(("calibration", f"llr = {calibration.scale:.4g} s {calibration.offset:+.4g}, part of the model"))
     return facts
 
 

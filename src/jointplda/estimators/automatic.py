@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from joblib import effective_n_jobs
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -233,6 +234,14 @@ class JointPLDACV(ModelEstimator):
     def calibration_(self) -> AffineCalibration | None:
         """The calibration of scores, if there is one."""
         return self.best_estimator_.calibration_
+
+    def with_calibration(self, calibration: AffineCalibration | None) -> Self:
+        """A copy whose best estimator has another calibration of its scores, or none."""
+        self._scorer()  # raises if the model is not fitted
+        copy: Self = clone(self)
+        copy.__dict__.update(self.__dict__)
+        copy.best_estimator_ = self.best_estimator_.with_calibration(calibration)
+        return copy
 
     def plan(self, X: Any, y: Any, channels: Any = None) -> Plan:
         """Plan of the largest fit of the search to these samples, without fitting."""

@@ -63,6 +63,9 @@ class ModelEstimator(LikelihoodMethods, BaseEstimator):  # type: ignore[misc]
         self._scorer()  # raises if the model is not fitted
         return checked_samples(self, X)
 
+    def _transformed(self, X: Any) -> Any:
+        return self._checked(X) if hasattr(X, "columns") else X
+
 
 class BasePLDA(ModelEstimator):
     """m = mean + V y + U x + e,  e ~ N(0, D^-1), fitted by EM. The record ``fitted_`` holds the whole result."""
@@ -130,7 +133,8 @@ class BasePLDA(ModelEstimator):
     def _scorer(self) -> Scorer:
         if "fitted_" not in self.__dict__:
             check_is_fitted(self)
-        if self._kept_scorer.fitted is not self.fitted_:
+        kept = self.__dict__.get("_kept_scorer")
+        if kept is None or kept.fitted is not self.fitted_:
             self._take(self.fitted_)
         return self._kept_scorer
 

@@ -35,16 +35,16 @@ def _warn_of_labels(statistics: Statistics) -> None:
 
 def _warn_of_floor(result: FitResult, statistics: Statistics, share: float) -> None:
     constant = np.flatnonzero(statistics.constant).tolist()
-    constant_text = f"Column(s) {constant[:5]}{'...' if len(constant) > 5 else ''} are constant." if constant else ""
+    constant_text = f"Column(s) {constant[:5]}{'...' if len(constant) > 5 else ''} are constant. " if constant else ""
     if result.at_floor:
         warn(
             f"The noise covariance is at its floor ({share:g} of the total variance) in {result.at_floor} of "
             f"{statistics.n_features} directions: there the {statistics.n_samples:g} samples of "
-            f"{statistics.n_speakers} speakers hardly vary within speakers and channels. {constant_text} "
+            f"{statistics.n_speakers} speakers hardly vary within speakers and channels. {constant_text}"
             "Reduce the dimension (PCA), or use a noise prior."
         )
     elif constant:
-        warn(f"{constant_text} Leave them out.", MildWarning)
+        warn(f"{constant_text}Leave them out.", MildWarning)
 
 
 def _warn_of_end(result: FitResult, tol: float) -> None:

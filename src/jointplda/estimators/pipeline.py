@@ -9,6 +9,7 @@ from sklearn.pipeline import Pipeline as _SklearnPipeline
 from sklearn.pipeline import _name_estimators
 from sklearn.utils.validation import check_is_fitted
 
+from jointplda.calibration.affine import AffineCalibration
 from jointplda.errors import FileError, InputError
 from jointplda.estimators import model_file
 from jointplda.estimators.automatic import JointPLDACV
@@ -43,6 +44,10 @@ class Pipeline(LikelihoodMethods, _SklearnPipeline):  # type: ignore[misc]
         """Fit every step; only the model gets ``channels``."""
         super().fit(X, y, **self._with_channels(channels, params))
         return self
+
+    def with_calibration(self, calibration: AffineCalibration | None) -> Self:
+        """A pipeline of the same fitted steps whose model has another calibration of its scores, or none."""
+        return type(self)([*self.steps[:-1], (self.steps[-1][0], self._model().with_calibration(calibration))])
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted steps and the model to one safetensors file."""

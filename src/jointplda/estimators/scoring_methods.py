@@ -209,11 +209,11 @@ class ScoringMethods:
 
     @property
     def classes_(self) -> AnyArray:
-        """Labels of the training speakers, in the order of ``predict_proba``."""
-        training = self._scorer().fitted.training
-        if training is None:
+        """Labels of the training speakers, sorted if they can be: the columns of ``predict_proba``."""
+        scorer = self._scorer()
+        if scorer.fitted.training is None:
             raise AttributeError("this model does not know its training speakers")
-        labels = training.speakers
+        labels = [scorer.fitted.training.speakers[i] for i in scorer.speaker_order]
         array = np.array(labels) if len({type(label) for label in labels}) == 1 else None
         if array is None or array.ndim != 1:
             array = np.empty(len(labels), dtype=object)

@@ -49,15 +49,17 @@ class FitResult:
 def check_speakers(statistics: Statistics) -> None:
     """Raise unless there are two or more speakers, one of them with two or more samples."""
     if statistics.n_speakers < 2:
-        raise InputError(
-            f"Expected samples of at least two speakers, got one class (n_samples = {statistics.n_samples:g}, all with "
-            "the same y). Is y the speaker of each sample?"
+        problem = (
+            f"expected at least two speakers, got one class (n_samples = {statistics.n_samples:g}, all with the same "
+            "label). Is it the speaker of each sample?"
         )
+        raise InputError(problem, parameter="y")
     if statistics.n_samples <= statistics.n_speakers:
-        raise InputError(
-            f"Expected speakers with several samples, got {statistics.n_speakers} speakers with one sample each, which "
-            "cannot separate speaker from noise. Is y the speaker, or an id of the sample?"
+        problem = (
+            f"expected speakers with several samples, got {statistics.n_speakers} speakers with one sample each, which "
+            "cannot separate speaker from noise. Is it the speaker, or an id of the sample?"
         )
+        raise InputError(problem, parameter="y")
 
 
 def supported_rank(statistics: Statistics, k: int) -> int:

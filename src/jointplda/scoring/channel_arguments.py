@@ -8,7 +8,7 @@ import numpy as np
 from jointplda._typing import Array, IntArray
 from jointplda._validation import check_number
 from jointplda.errors import InputError, warn
-from jointplda.labels import MISSING, ConditionColumns, conditions, encode
+from jointplda.labels import MISSING, ConditionColumns, are_placeholders, conditions, encode
 from jointplda.model.training_posterior import TrainingPosterior
 from jointplda.scoring.fitted import FittedModel
 
@@ -40,9 +40,9 @@ class ChannelArguments:
 
     def ordered(self, channels: Any, like: tuple[str, ...] | None = None) -> ConditionColumns:
         """Columns of all conditions in the order of training; if that has no names, of ``like``, the other side."""
-        names = self.fitted.conditions
-        if names is None:
-            names = tuple(f"channel{i}" for i in range(self.n_conditions)) if like is None else like
+        names = self.fitted.conditions or tuple(f"channel{i}" for i in range(self.n_conditions))
+        if like is not None and are_placeholders(names):
+            names = like
         return conditions(channels).ordered(names)
 
     def codes(

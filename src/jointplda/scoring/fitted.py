@@ -5,8 +5,9 @@ Scoring, storing and reporting read it; nothing changes it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -92,13 +93,25 @@ class FittedModel:
     plan: Plan | None = field(default=None, metadata={"stored": False})
 
     def __post_init__(self) -> None:
-        for array in (self.mean, *self.loadings, self.precision):
+        arrays = [self.mean, *self.loadings, self.precision, self.trace.log_likelihoods]
+        if self.training is not None:
+            arrays += [value for value in vars(self.training).values() if isinstance(value, np.ndarray)]
+        for array in arrays:
             array.setflags(write=False)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.__post_init__()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @cached_property
     def parameters(self) -> Parameters:
         """The parameters with the noise covariance C = D^-1, which is computed once."""
-        return Parameters(self.mean, self.loadings, inverse(self.precision)[0])
+        noise = inverse(self.precision)[0]
+        noise.setflags(write=False)
+        return Parameters(self.mean, self.loadings, noise)
 
     @cached_property
     def active(self) -> Parameters:
@@ -128,7 +141,9 @@ class FittedModel:
     @cached_property
     def U(self) -> Array:
         """Loadings of all conditions side by side, (d, sum of ranks)."""
-        return np.ascontiguousarray(np.concatenate([np.zeros((len(self.mean), 0)), *self.loadings[1:]], axis=1))
+        U = np.ascontiguousarray(np.concatenate([np.zeros((len(self.mean), 0)), *self.loadings[1:]], axis=1))
+        U.setflags(write=False)
+        return U
 
     def with_calibration(self, calibration: AffineCalibration | None) -> FittedModel:
         """The same model with another calibration, or none; samples prepared by one can be scored by the other."""

@@ -125,7 +125,7 @@ class Scorer:
         known = self.known_channels
         E, T = self._samples(enroll, "enroll"), self._samples(test, "test")
         first, labels = self.arguments.codes_like(channels[0], known.labels, len(E), "enroll_channels")
-        second, _ = self.arguments.codes_like(channels[1], labels, len(T), "test_channels")
+        second, _ = self.arguments.codes_like(channels[1], labels, len(T), "test_channels", names_of(channels[0]))
         weights = options.channel_weights
         weights = None if weights is None else self.arguments.weights(weights, known.training)
         phi_E, phi_T = known.projection.project(E), known.projection.project(T)
@@ -223,15 +223,24 @@ class Scorer:
         self._calibration(options.calibrated)(result)
         return result if pairs is not None else result.reshape(shape)
 
+    @cached_property
+    def speaker_order(self) -> list[int]:
+        """Positions of the training speakers in the order of their labels, as far as labels have an order."""
+        labels: Any = self.known_channels.training.speakers
+        try:
+            return sorted(range(len(labels)), key=labels.__getitem__)
+        except TypeError:
+            return list(range(len(labels)))
+
     def speaker_log_posterior(self, X: Any, channels: Any = None) -> Array:
-        """Log posterior of every training speaker for equal priors, (n, speakers)."""
+        """Log posterior of every training speaker for equal priors, (n, speakers), in ``speaker_order``."""
         known = self.known_channels
         matrix = self._samples(X, "X")
         levels, _ = self.arguments.codes_like(channels, known.labels, len(matrix), "channels")
         values = known.speaker_log_likelihoods(matrix, np.where(levels < known.sizes, levels, MISSING))
         values -= values.max(axis=1, keepdims=True)
         normalised: Array = values - np.log(np.exp(values).sum(axis=1, keepdims=True))
-        return normalised
+        return normalised[:, self.speaker_order]
 
     def channel_posterior(self, X: Any, channel_weights: Any, condition: int) -> tuple[tuple[Any, ...], Array]:
         """The training channels of a condition and None for a new one, and their posterior (n, channels + 1)."""

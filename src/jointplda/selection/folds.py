@@ -50,8 +50,8 @@ class Folds:
 
     @property
     def speakers(self) -> int:
-        """Number of speakers held out in all folds."""
-        return sum(len(np.unique(fold.codes[:, 0])) for fold in self.folds)
+        """Number of speakers who are held out in some fold."""
+        return len(np.unique(np.concatenate([fold.codes[:, 0] for fold in self.folds])))
 
 
 def make_folds(X: Any, y: Any, channels: Any, cv: Any, rng: np.random.Generator) -> Folds:
@@ -119,7 +119,7 @@ def _random_folds(encoded: _Encoded, number: int, rng: np.random.Generator) -> F
 def _fold_of_split(encoded: _Encoded, split: Any, rng: np.random.Generator) -> Fold:
     """A fold from the rows to train on and the rows to hold out."""
     try:
-        train, test = (np.asarray(rows, dtype=np.int64) for rows in split)
+        train, test = (np.asarray(rows).astype(np.int64, casting="safe") for rows in split)
     except (TypeError, ValueError):
         problem = "expected a number of folds, a scikit-learn splitter, or pairs of row numbers (train, test)."
         raise InputError(problem, parameter="cv") from None

@@ -42,7 +42,8 @@ class Selection:
     def results(self) -> dict[str, Any]:
         """Columns with one entry per candidate, as in scikit-learn's ``cv_results_``.
 
-        ``test_score`` is -minCllr in bits, so that greater is better; ``cllr`` is that of raw scores.
+        ``test_score`` is -minCllr in bits, so that greater is better; ``cllr`` is that of raw scores. EM of a candidate
+        starts where that of an earlier one ended, so a fit from scratch may differ in the third digit.
         """
         params = [result.candidate.settings() for result in self.candidates]
         names = list(dict.fromkeys(name for settings in params for name in settings))
