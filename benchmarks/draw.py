@@ -5,7 +5,7 @@ from scipy.stats import wishart
 
 from jointplda.model.parameters import Parameters
 from jointplda.model.statistics import Statistics
-from jointplda.model.sums import Levels, Links, Part
+from jointplda.model.sums import Levels, Links, PatternSums
 
 
 def draw_parameters(rng, d, speaker_rank, channel_rank):
@@ -41,7 +41,7 @@ def draw_statistics(rng, parameters, counts, n_channels, chunk=5000):
     within = h.sum() - np.count_nonzero(h)
     scatter += wishart.rvs(within, parameters.noise, random_state=rng)
     speakers, channels = np.nonzero(h)
-    part = Part(
+    part = PatternSums(
         count=float(h.sum()),
         total=f.sum(axis=0),
         scatter=scatter,
