@@ -11,7 +11,7 @@ import tracemalloc
 import numpy as np
 from benchmarks.draw import draw_parameters, draw_statistics
 from benchmarks.timing import report, seconds, summary
-from tests import paper
+from tests.oracles import paper
 from threadpoolctl import threadpool_limits
 
 from jointplda.model.estep import e_step
