@@ -14,7 +14,10 @@ from benchmarks.timing import report, seconds, summary
 from tests.oracles import paper
 from threadpoolctl import threadpool_limits
 
+from jointplda import Statistics
 from jointplda.model.estep import e_step
+from jointplda.model.interaction import cell_means
+from jointplda.model.kappa import NO_BELIEF
 from jointplda.model.layout import lay_out
 from jointplda.model.mstep import NoiseModel, Prior, m_step
 from jointplda.model.parameters import Parameters
@@ -22,16 +25,35 @@ from jointplda.model.parameters import Parameters
 D, RY, RX, CHANNELS, PER_SPEAKER = 200, 100, 20, 10, 20
 
 
-def iteration(statistics, parameters):
-    """A function that runs one E and one M step."""
-    crossing = lay_out(statistics, parameters.ranks)
-    scatter, noise = crossing.scatter, NoiseModel(False, 1e-6 * statistics.scales)
+def iteration(statistics, parameters, within=None):
+    """A function that runs one E and one M step; ``within`` is what is left beside cell means, for an interaction."""
+    layout = lay_out(statistics, parameters.ranks)
+    noise, prior = NoiseModel(False, 1e-6 * statistics.scales), Prior(kappa=None if within is None else NO_BELIEF)
 
     def run():
-        moments, _ = e_step(crossing, parameters)
-        m_step(moments, parameters, scatter, crossing.shift, Prior(), noise)
+        moments, _ = e_step(layout, parameters)
+        scatter = layout.scatter(parameters.kappa)
+        m_step(moments, parameters, scatter, layout.shift, prior, noise, within)
 
     return run
+
+
+def interaction(rng, parameters):
+    """An iteration with an interaction of speaker and channel over one without, on even and on uneven cells."""
+    with_kappa = Parameters(parameters.mean, parameters.loadings, parameters.noise, 0.5)
+    s, c = np.repeat(np.arange(2_000), PER_SPEAKER), np.tile(np.arange(CHANNELS), 2_000 * PER_SPEAKER // CHANNELS)
+    X = rng.normal(size=(len(s), D))
+    kept = np.sort(rng.permutation(len(s))[: 3 * len(s) // 4])
+    for name, rows, limit in (("even", slice(None), 1.5), ("uneven", kept, None)):
+        statistics = Statistics.from_samples(X[rows], s[rows], c[rows], cells=True)
+        means, within = cell_means(statistics)
+        plain, interacting = seconds(iteration(statistics, parameters), iteration(means, with_kappa, within))
+        print(f"\n{name} cells: {1e3 * plain:.1f} ms an iteration, {1e3 * interacting:.1f} ms with an interaction")
+        if limit:
+            report(f"iteration with an interaction over one without, {name} cells", interacting / plain, limit)
+        else:
+            print(f"     {name} cells, sizes {sorted({part.cell_size for part in means.parts.values()})}: ", end="")
+            print(f"{interacting / plain:.2f} times an iteration without")
 
 
 def counts_of(rng, n_speakers, spread):
@@ -64,8 +86,6 @@ def against_the_paper(rng, parameters, n_speakers, limit):
     c = rng.integers(0, CHANNELS, len(s))
     X = (rng.normal(size=(n_speakers, RY)) @ V.T)[s] + (rng.normal(size=(CHANNELS, RX)) @ U.T)[c]
     X += rng.normal(size=X.shape) @ np.linalg.cholesky(parameters.noise).T
-    from jointplda import Statistics
-
     run = iteration(Statistics.from_samples(X, s, c), parameters)
     data, precision = paper.Data(X, s, c, RX), np.linalg.inv(parameters.noise)
     (ours,) = seconds(run)
@@ -96,6 +116,7 @@ def main():
     with threadpool_limits(1):
         growth(rng, parameters, spread=False)
         growth(rng, parameters, spread=True)
+        interaction(rng, parameters)
         against_the_paper(rng, parameters, 2_000, 100)
         if "--quick" not in sys.argv:
             against_the_paper(rng, parameters, 20_000, 1000)

@@ -21,7 +21,7 @@ FREE = NoiseModel(False, np.full(4, 1e-12))
 def one_step(X, columns, parameters, prior, noise):
     crossing = lay_out(statistics_of(X, columns), parameters.ranks)
     moments, _ = e_step(crossing, parameters)
-    return m_step(moments, parameters, crossing.scatter, crossing.shift, prior, noise)
+    return m_step(moments, parameters, crossing.scatter(), crossing.shift, prior, noise)
 
 
 @pytest.mark.parametrize("name", ["joint, Rx < Ry", "joint, Rx = Ry", "joint, Rx > Ry"])
@@ -35,7 +35,7 @@ def test_one_step_equals_the_paper(name):
     data = paper.Data(X - parameters.mean, s, c, U.shape[1])
     assert log_likelihood == pytest.approx(paper.log_likelihood(data, V, U, D), rel=1e-11)
     U1, V1, step, noise1, (x_mean, x_second), (y_mean, y_second) = paper.em_step(data, V, U, D)
-    stepped = m_step(moments, parameters, crossing.scatter, crossing.shift, Prior(), FREE)
+    stepped = m_step(moments, parameters, crossing.scatter(), crossing.shift, Prior(), FREE)
     assert relative(stepped.noise, noise1) < 1e-9
     # Minimum divergence: latents get back zero mean and unit covariance, and what that moves goes to the mean.
     for W, W1, mean, second in [

@@ -88,7 +88,9 @@ def test_the_identity_as_a_matrix_is_the_number(speaker_strength):
     assert matrix.penalty(parameters) == pytest.approx(number.penalty(parameters), rel=1e-13)
     noise, crossing = NoiseModel(False, np.full(D, 1e-9)), lay_out(statistics, (D, R))
     moments, _ = e_step(crossing, parameters)
-    steps = [m_step(moments, parameters, crossing.scatter, crossing.shift, prior, noise) for prior in (number, matrix)]
+    steps = [
+        m_step(moments, parameters, crossing.scatter(), crossing.shift, prior, noise) for prior in (number, matrix)
+    ]
     covariances = moment_covariances(statistics)
     starts = [start_from_moments(statistics, covariances, (D, R), noise, prior) for prior in (number, matrix)]
     for one, other in (steps, starts):

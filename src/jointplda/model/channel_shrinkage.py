@@ -42,7 +42,7 @@ class ChannelShrinkage:
             loadings.append(_root(A, rank))
             B -= (1.0 - rho) * A
         first = V if min(self.shares, default=1.0) == 1.0 else _root(B, self.ranks[0])
-        return Parameters(parameters.mean, (first, *loadings), parameters.noise)
+        return Parameters(parameters.mean, (first, *loadings), parameters.noise, parameters.kappa)
 
 
 def with_channel_shares(parameters: Parameters, shares: Sequence[float]) -> Parameters:
@@ -53,7 +53,8 @@ def with_channel_shares(parameters: Parameters, shares: Sequence[float]) -> Para
     V, *channels = parameters.loadings
     moved = [np.sqrt(1.0 - rho) * U for rho, U in zip(shares, channels, strict=True) if rho < 1.0]
     kept = [np.sqrt(rho) * U for rho, U in zip(shares, channels, strict=True)]
-    return Parameters(parameters.mean, (np.concatenate([V, *moved], axis=1), *kept), parameters.noise)
+    loadings = (np.concatenate([V, *moved], axis=1), *kept)
+    return Parameters(parameters.mean, loadings, parameters.noise, parameters.kappa)
 
 
 def with_channel_priors(parameters: Parameters, priors: Sequence[float]) -> Parameters:
@@ -64,7 +65,7 @@ def with_channel_priors(parameters: Parameters, priors: Sequence[float]) -> Para
     """
     V, *channels = parameters.loadings
     shrunk = [_shrunk(U, s) if s else U for U, s in zip(channels, priors, strict=True)]
-    return Parameters(parameters.mean, (V, *shrunk), parameters.noise)
+    return Parameters(parameters.mean, (V, *shrunk), parameters.noise, parameters.kappa)
 
 
 def _shrunk(U: Array, s: float) -> Array:

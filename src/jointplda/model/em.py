@@ -4,7 +4,9 @@ import logging
 import time
 from dataclasses import dataclass
 
-from jointplda.model.estep import e_step
+from jointplda.linalg import inverse
+from jointplda.model.cell_sums import WithinCells
+from jointplda.model.estep import Moments, e_step
 from jointplda.model.layout import Layout
 from jointplda.model.mstep import NoiseModel, Prior, m_step
 from jointplda.model.parameters import Parameters
@@ -78,6 +80,13 @@ def _again() -> bool:
     return soon
 
 
+def _e_step(layout: Layout, parameters: Parameters, within: WithinCells | None) -> tuple[Moments, float]:
+    moments, log_likelihood = e_step(layout, parameters)
+    if within is not None:
+        log_likelihood += within.log_likelihood(*inverse(parameters.noise))
+    return moments, log_likelihood
+
+
 def run_em(
     layout: Layout,
     start: Parameters,
@@ -86,6 +95,7 @@ def run_em(
     noise: NoiseModel,
     max_iter: int,
     tol: float,
+    within: WithinCells | None = None,
     callback: ProgressCallback | None = None,
 ) -> EMResult:
     """Iterate until the objective rises by less than ``tol`` nats per sample, or ``max_iter`` times.
@@ -94,15 +104,16 @@ def run_em(
     the next iteration needs anyway. KeyboardInterrupt ends the loop and keeps the last complete iteration;
     a second one within two seconds is raised, so that a script or a search can be stopped for good.
     """
-    scatter, n = layout.scatter, layout.n_samples
+    n = layout.n_samples + (0.0 if within is None else within.freedom)
     parameters, trace, converged, stuck = start, [], False, False
-    moments, log_likelihood = e_step(layout, parameters)
+    moments, log_likelihood = _e_step(layout, parameters, within)
     first = objective = (log_likelihood + prior.penalty(parameters)) / n
     try:
         for iteration in range(1, max_iter + 1):
             began = time.perf_counter()
-            candidate = m_step(moments, parameters, scatter, layout.shift, prior, noise)
-            moments, log_likelihood = e_step(layout, candidate)
+            scatter = layout.scatter(parameters.kappa)
+            candidate = m_step(moments, parameters, scatter, layout.shift, prior, noise, within)
+            moments, log_likelihood = _e_step(layout, candidate, within)
             gain = (log_likelihood + prior.penalty(candidate)) / n - objective
             if gain < -ROUNDING * max(abs(objective), 1.0):
                 logger.warning("iteration %d would lose %.3g nats per sample to rounding; stopped", iteration, -gain)

@@ -47,6 +47,17 @@ class Moments:
     R: Array
     T: Array
     levels: tuple[LevelMoments, ...]
+    parts: tuple["PartMoments", ...] = ()
+
+
+@dataclass(frozen=True)
+class PartMoments:
+    """The same sums over the samples of one part, before they are weighted by its noise."""
+
+    R: Array
+    T: Array
+    scatter: Array
+    cell_size: float
 
 
 @dataclass(frozen=True)
@@ -100,7 +111,7 @@ def solve(layout: Layout, parameters: Parameters) -> Solution:
     """
     W, plan = parameters.loadings, layout.plan
     mean = parameters.mean - layout.shift
-    noises = tuple(_noise(parameters, part.observed) for part in layout.parts)
+    noises = tuple(_noise(parameters, part) for part in layout.parts)
     DV = [noises[p].D @ W[plan.eliminated] for p in layout.eliminated_parts]
     grams = np.stack([W[plan.eliminated].T @ dv for dv in DV])
     rotation = None
@@ -131,9 +142,10 @@ def solve(layout: Layout, parameters: Parameters) -> Solution:
     return Solution(mean, noises, rotation, L, J, E, Jx, coupled, moments, log_likelihood)
 
 
-def _noise(parameters: Parameters, observed: tuple[bool, ...]) -> Noise:
-    absorbed = [W for W, has_label in zip(parameters.loadings, observed, strict=True) if not has_label]
-    return Noise(*inverse(parameters.noise + sum((W @ W.T for W in absorbed), start=np.zeros(()))))
+def _noise(parameters: Parameters, part: PatternArrays) -> Noise:
+    absorbed = [W for W, has_label in zip(parameters.loadings, part.observed, strict=True) if not has_label]
+    C = part.noise_scale(parameters.kappa) * parameters.noise
+    return Noise(*inverse(C + sum((W @ W.T for W in absorbed), start=np.zeros(()))))
 
 
 def _noise_term(part: PatternArrays, noise: Noise, mean: Array) -> float:
@@ -202,7 +214,7 @@ def summed_moments(layout: Layout, parameters: Parameters, solution: Solution) -
     positions = _Positions(parameters)
     R, T = np.zeros((positions.width, positions.width)), np.zeros((positions.width, len(parameters.mean)))
     summed = _covariance_sums(layout, parameters, solution)
-    levels = _shared_levels(layout, parameters, solution, summed)
+    levels, parts = _shared_levels(layout, parameters, solution, summed), []
     for p, part in enumerate(layout.parts):
         R_p, T_p = _part_moments(layout, positions, solution, summed, p)
         absorbed = [k for k, has_label in enumerate(part.observed) if not has_label]
@@ -212,9 +224,11 @@ def summed_moments(layout: Layout, parameters: Parameters, solution: Solution) -
                 at = positions.of[k]
                 old = levels[k]
                 levels[k] = LevelMoments(old.count + part.count, old.first + R_p[at, -1], old.second + R_p[at, at])
-        R += R_p
-        T += T_p
-    return Moments(symmetric(R), T, tuple(levels))
+        scale = part.noise_scale(parameters.kappa)
+        R += R_p / scale
+        T += T_p / scale
+        parts.append(PartMoments(R_p, T_p, part.scatter, part.cell_size))
+    return Moments(symmetric(R), T, tuple(levels), tuple(parts))
 
 
 class _Positions:
@@ -335,7 +349,7 @@ def _add_absorbed(
     rest = np.setdiff1d(np.arange(positions.width), own)
     loadings = np.concatenate([*parameters.loadings, solution.mean[:, None]], axis=1)
     W, M = loadings[:, own], loadings[:, rest]
-    D = inverse(parameters.noise)[0]
+    D = inverse(parameters.noise)[0] / part.noise_scale(parameters.kappa)
     K, _ = inverse(W.T @ D @ W + np.eye(len(own)))
     C = K @ (W.T @ D)
     R_rest, T_rest = R[np.ix_(rest, rest)], T[rest]

@@ -8,7 +8,9 @@ import numpy as np
 
 from jointplda._parallel import one_thread
 from jointplda.errors import InputError
+from jointplda.model.cell_sums import WithinCells
 from jointplda.model.em import EMResult, logger, run_em
+from jointplda.model.interaction import NO_INTERACTION, CellProblem, InteractionSettings
 from jointplda.model.layout import Layout, lay_out
 from jointplda.model.mstep import NoiseModel
 from jointplda.model.parameters import Parameters
@@ -33,6 +35,7 @@ class FitSettings:
     noise_prior: float
     speaker_prior: float
     noise_floor: float
+    interaction: InteractionSettings = NO_INTERACTION
     callback: ProgressCallback | None = None
 
 
@@ -76,11 +79,18 @@ class Problem:
     ranks: tuple[int, ...]
     covariances: Covariances
     layout: Layout
+    within: WithinCells | None = None
 
     @classmethod
-    def of(cls, statistics: Statistics, ranks: tuple[int, ...]) -> "Problem":
+    def of(
+        cls, statistics: Statistics, ranks: tuple[int, ...], interaction: InteractionSettings | None = None
+    ) -> "Problem":
         """Prepare statistics for loadings of the given ranks, one per factor and all at least 1."""
-        return cls(statistics, ranks, moment_covariances(statistics), lay_out(statistics, ranks))
+        interaction = interaction or NO_INTERACTION
+        full = interaction.form == "full"
+        cells = CellProblem.of(statistics, interacting=interaction.form != "none", full=full)
+        layout = lay_out(cells.statistics, (*ranks, interaction.rank) if full else ranks)
+        return cls(statistics, ranks, moment_covariances(statistics), layout, cells.within)
 
 
 def fit(problem: Problem, settings: FitSettings, rng: np.random.Generator, warm: Parameters | None = None) -> FitResult:
@@ -91,7 +101,8 @@ def fit(problem: Problem, settings: FitSettings, rng: np.random.Generator, warm:
     """
     statistics, ranks, layout, covariances = problem.statistics, problem.ranks, problem.layout, problem.covariances
     noise = NoiseModel(settings.diagonal, settings.noise_floor * statistics.scales)
-    prior = make_prior(statistics, covariances, settings.noise_prior, settings.speaker_prior)
+    kappa = settings.interaction.prior if settings.interaction.form == "proportional" else None
+    prior = make_prior(statistics, covariances, settings.noise_prior, settings.speaker_prior, kappa)
     logger.info("%s", layout.plan)
     best: EMResult | None = None
     interrupted = False
@@ -101,8 +112,9 @@ def fit(problem: Problem, settings: FitSettings, rng: np.random.Generator, warm:
                 start = _resumed(warm, statistics, noise)
             elif attempt == 0 and settings.init != "random":
                 start = start_from_moments(statistics, covariances, ranks, noise, prior)
+                start = settings.interaction.start(start)
             else:
-                start = start_at_random(statistics, ranks, noise, rng)
+                start = settings.interaction.start(start_at_random(statistics, ranks, noise, rng))
             run = run_em(
                 layout,
                 start,
@@ -110,6 +122,7 @@ def fit(problem: Problem, settings: FitSettings, rng: np.random.Generator, warm:
                 noise=noise,
                 max_iter=settings.max_iter,
                 tol=settings.tol,
+                within=problem.within,
                 callback=settings.callback,
             )
             best = run if best is None or run.last > best.last else best
@@ -124,7 +137,7 @@ def _resumed(warm: Parameters, statistics: Statistics, noise: NoiseModel) -> Par
     """Parameters of an earlier fit as a start: the noise is kept above its floor, and a far-away mean is replaced."""
     far = np.abs(warm.mean - statistics.mean) > FAR * np.sqrt(statistics.scales)
     mean = statistics.mean if far.any() else warm.mean
-    return Parameters(mean, warm.loadings, noise.nearest(warm.noise))
+    return Parameters(mean, warm.loadings, noise.nearest(warm.noise), warm.kappa)
 
 
 @contextmanager

@@ -29,12 +29,17 @@ class PatternArrays:
     """
 
     observed: tuple[bool, ...]
+    cell_size: float
     count: float
     total: Array
     scatter: Array
     level_sums: dict[int, Array]
     level_counts: dict[int, Array]
     links: dict[tuple[int, int], csr_array]
+
+    def noise_scale(self, kappa: float) -> float:
+        """1 / n + kappa: the noise of the mean of n samples of a cell, and what they share, relative to C."""
+        return 1.0 / self.cell_size + kappa
 
 
 @dataclass(frozen=True)
@@ -82,10 +87,9 @@ class Layout:
         """N, the number (or weight) of samples."""
         return float(sum(part.count for part in self.parts))
 
-    @property
-    def scatter(self) -> Array:
-        """S around the shift, (d, d)."""
-        result: Array = np.sum([part.scatter for part in self.parts], axis=0)
+    def scatter(self, kappa: float = 0.0) -> Array:
+        """S around the shift, each part relative to its noise, (d, d)."""
+        result: Array = np.sum([part.scatter / part.noise_scale(kappa) for part in self.parts], axis=0)
         return result
 
     @property
@@ -183,6 +187,7 @@ def _pattern_arrays(part: PatternSums, coupled: tuple[int, ...], levels: tuple[i
         level_counts[k][own.index] = own.counts
     return PatternArrays(
         observed=tuple(k in part.levels for k in range(len(levels))),
+        cell_size=part.cell_size,
         count=part.count,
         total=part.total,
         scatter=part.scatter,

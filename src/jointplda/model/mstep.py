@@ -7,7 +7,9 @@ import numpy as np
 
 from jointplda._typing import Array
 from jointplda.linalg import cholesky, inverse, solve, symmetric
+from jointplda.model.cell_sums import WithinCells
 from jointplda.model.estep import LevelMoments, Moments
+from jointplda.model.kappa import KappaPrior, best_kappa
 from jointplda.model.parameters import Parameters
 
 
@@ -30,6 +32,7 @@ class Prior:
     noise_scale: float | Array = 1.0
     speaker_strength: float = 0.0
     speaker_scale: float | Array = 1.0
+    kappa: KappaPrior | None = None
 
     def penalty(self, parameters: Parameters) -> float:
         """Log of the prior at these parameters, up to a constant."""
@@ -39,6 +42,8 @@ class Prior:
         if self.speaker_strength:
             V = parameters.loadings[0]
             total += _penalty(self.speaker_strength, self.speaker_scale, V @ V.T)
+        if self.kappa is not None and self.kappa.weight:
+            total += self.kappa.penalty(parameters.kappa, len(parameters.mean))
         return total
 
 
@@ -93,7 +98,13 @@ class NoiseModel:
 
 
 def m_step(
-    moments: Moments, parameters: Parameters, scatter: Array, shift: Array, prior: Prior, noise: NoiseModel
+    moments: Moments,
+    parameters: Parameters,
+    scatter: Array,
+    shift: Array,
+    prior: Prior,
+    noise: NoiseModel,
+    within: WithinCells | None = None,
 ) -> Parameters:
     """Maximise the expected (penalised) log-likelihood, then apply minimum divergence.
 
@@ -107,34 +118,57 @@ def m_step(
         S around ``shift``.
     """
     if prior.speaker_strength:
-        return _m_step_speaker_prior(moments, parameters, scatter, shift, prior, noise)
-    n = moments.R[-1, -1]
+        return _m_step_speaker_prior(moments, parameters, scatter, shift, prior, noise, within)
     W = solve(moments.R, moments.T).T
-    C = _noise_covariance(scatter - W @ moments.T, n, prior, noise)
+    C = _noise_covariance(scatter - W @ moments.T, moments, prior, noise, within)
     mean, loadings = _minimum_divergence(W, moments.levels, shift)
-    return Parameters(mean, loadings, C)
+    return Parameters(mean, loadings, C, _kappa(moments, parameters, W, C, prior))
 
 
 def _m_step_speaker_prior(
-    moments: Moments, parameters: Parameters, scatter: Array, shift: Array, prior: Prior, noise: NoiseModel
+    moments: Moments,
+    parameters: Parameters,
+    scatter: Array,
+    shift: Array,
+    prior: Prior,
+    noise: NoiseModel,
+    within: WithinCells | None,
 ) -> Parameters:
     """M step with a prior on B = V V': the latent is the speaker's term V y, and the rest is regressed on it."""
     V, r = parameters.loadings[0], parameters.ranks[0]
-    R, T, n = moments.R, moments.T, moments.R[-1, -1]
+    R, T = moments.R, moments.T
     rest = solve(R[r:, r:], T[r:] - R[r:, :r] @ V.T).T
     W = np.concatenate([V, rest], axis=1)
     WT = W @ T
-    C = _noise_covariance(scatter - WT - WT.T + W @ R @ W.T, n, prior, noise)
+    C = _noise_covariance(scatter - WT - WT.T + W @ R @ W.T, moments, prior, noise, within)
     speakers, nu = moments.levels[0].count, prior.speaker_strength
     B = V @ moments.levels[0].second @ V.T + nu * target(prior.speaker_scale, len(V))
     V = cholesky(symmetric(B) / (speakers + nu))
     mean, loadings = _minimum_divergence(rest, moments.levels[1:], shift)
-    return Parameters(mean, (V, *loadings), C)
+    return Parameters(mean, (V, *loadings), C, _kappa(moments, parameters, W, C, prior))
 
 
-def _noise_covariance(residual: Array, n: float, prior: Prior, noise: NoiseModel) -> Array:
-    """(residual + nu Psi) / (N + nu), made symmetric (diagonal) and kept above its floor."""
-    nu = prior.noise_strength
+def _kappa(moments: Moments, parameters: Parameters, W: Array, C: Array, prior: Prior) -> float:
+    """Kappa given the new loadings and noise, where it is estimated."""
+    if prior.kappa is None:
+        return parameters.kappa
+    D, d = inverse(C)[0], len(C)
+    squares = []
+    for part in moments.parts:
+        WT = W @ part.T
+        squares.append(float(np.vdot(D, part.scatter - WT - WT.T + W @ part.R @ W.T)) / d)
+    counts = np.array([part.R[-1, -1] for part in moments.parts])
+    sizes = np.array([part.cell_size for part in moments.parts])
+    return best_kappa(counts, sizes, np.array(squares), d, prior.kappa, parameters.kappa)
+
+
+def _noise_covariance(
+    residual: Array, moments: Moments, prior: Prior, noise: NoiseModel, within: WithinCells | None
+) -> Array:
+    """(residual + scatter within cells + nu Psi) / (N + nu), made symmetric (diagonal) and kept above its floor."""
+    nu, n = prior.noise_strength, moments.R[-1, -1]
+    if within is not None:
+        residual, n = residual + within.scatter, sum(part.R[-1, -1] for part in moments.parts) + within.freedom
     shrunk = (residual + nu * target(prior.noise_scale, len(residual))) / (n + nu)
     return noise.nearest(shrunk)
 

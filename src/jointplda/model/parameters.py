@@ -19,11 +19,14 @@ class Parameters:
         W_k of each factor: V of the speaker first, then U of each nuisance condition.
     noise : (d, d)
         C = D^-1.
+    kappa : float
+        Covariance that the samples of a cell share, relative to the noise: G G' = kappa C.
     """
 
     mean: Array
     loadings: tuple[Array, ...]
     noise: Array
+    kappa: float = 0.0
 
     @property
     def ranks(self) -> tuple[int, ...]:
@@ -45,10 +48,12 @@ class Parameters:
         if self is other:
             return True
         arrays = [(p.mean, *p.loadings, p.noise) for p in (self, other)]
-        return self.ranks == other.ranks and all(np.array_equal(a, b) for a, b in zip(*arrays, strict=True))
+        return (self.ranks, self.kappa) == (other.ranks, other.kappa) and all(
+            np.array_equal(a, b) for a, b in zip(*arrays, strict=True)
+        )
 
     def active(self) -> tuple["Parameters", list[int]]:
         """Return the same model without loadings of rank 0, and the positions of the conditions that are left."""
         kept = [k for k, rank in enumerate(self.ranks[1:]) if rank]
         loadings = (self.loadings[0], *(self.loadings[1 + k] for k in kept))
-        return Parameters(self.mean, loadings, self.noise), kept
+        return Parameters(self.mean, loadings, self.noise, self.kappa), kept

@@ -13,6 +13,7 @@ from jointplda.labels import MISSING
 from jointplda.linalg import inverse
 from jointplda.model.eliminated import EliminatedRows
 from jointplda.model.estep import Solution, solve
+from jointplda.model.interaction import CellProblem, with_loading
 from jointplda.model.layout import Layout, lay_out
 from jointplda.model.parameters import Parameters
 from jointplda.model.statistics import Statistics, encode_all
@@ -53,19 +54,25 @@ class Posterior:
     log_likelihood: float
 
 
-def posterior(X: Any, y: Any, channels: Any, parameters: Parameters) -> Posterior:
+def posterior(X: Any, y: Any, channels: Any, parameters: Parameters, G: Array | None = None) -> Posterior:
     """Posterior of all latents given labelled samples.
 
-    The loadings of ``parameters`` must match the conditions in ``channels``.
+    The loadings of ``parameters`` must match the conditions in ``channels``; ``G`` is the loading of an interaction
+    that is not proportional to the noise.
     """
     matrix = sample_matrix.as_matrix(X)
     codes, labels, _ = encode_all(y, channels, len(matrix))
     active, kept = parameters.active()
     factors = [0, *(1 + k for k in kept)]
-    statistics = Statistics.from_samples(matrix, y, channels).with_conditions(kept)
-    layout = lay_out(statistics, active.ranks, keep_rows=True)
-    solution = solve(layout, active)
+    interacts, extended = G is not None or active.kappa > 0, with_loading(active, G)
+    statistics = Statistics.from_samples(matrix, y, channels, cells=interacts).with_conditions(kept)
+    cells = CellProblem.of(statistics, interacting=interacts, full=G is not None)
+    layout = lay_out(cells.statistics, extended.ranks, keep_rows=True)
+    solution = solve(layout, extended)
     look = _Lookup(layout, active, solution)
+    if interacts:  # samples without a label are cells of their own
+        own = np.zeros((len(active.mean), 0)) if G is None else G
+        look.D = inverse((1.0 + active.kappa) * active.noise + own @ own.T)[0]
     posteriors = []
     for k, levels in enumerate(labels):
         alone = np.flatnonzero(codes[:, k] == MISSING)
@@ -78,7 +85,10 @@ def posterior(X: Any, y: Any, channels: Any, parameters: Parameters) -> Posterio
             means = np.concatenate([look.means(at), _own_means(look, matrix, chosen, alone, at)])
             covariances = partial(_covariances, look, chosen, alone, at, len(levels))
         posteriors.append(LatentPosterior((*levels, *[None] * len(alone)), index, means, covariances))
-    return Posterior(posteriors[0], tuple(posteriors[1:]), solution.log_likelihood)
+    log_likelihood = solution.log_likelihood
+    if cells.within is not None:
+        log_likelihood += cells.within.log_likelihood(*inverse(active.noise))
+    return Posterior(posteriors[0], tuple(posteriors[1:]), log_likelihood)
 
 
 def eliminated_means(layout: Layout, solution: Solution) -> Array:

@@ -9,6 +9,7 @@ from scipy.sparse.csgraph import connected_components
 
 from jointplda._typing import Array
 from jointplda.linalg import cholesky, symmetric
+from jointplda.model.kappa import KappaPrior
 from jointplda.model.layout import link_table
 from jointplda.model.mstep import NoiseModel, Prior, target
 from jointplda.model.parameters import Parameters
@@ -154,7 +155,13 @@ def _crossed(parts: list[PatternSums], k: int, j: int, counts: list[Array]) -> f
     return total + float(np.sum(both.data**2 / counts[k][both.row]))
 
 
-def make_prior(statistics: Statistics, covariances: Covariances, noise_prior: float, speaker_prior: float) -> Prior:
+def make_prior(
+    statistics: Statistics,
+    covariances: Covariances,
+    noise_prior: float,
+    speaker_prior: float,
+    kappa: KappaPrior | None = None,
+) -> Prior:
     """Prior with strengths relative to the data: 1 is one prior sample per sample, and one prior speaker per speaker.
 
     Its targets are identities times the average variance of the moment covariances.
@@ -165,6 +172,7 @@ def make_prior(statistics: Statistics, covariances: Covariances, noise_prior: fl
         noise_scale=max(float(np.mean(np.diagonal(covariances.within))), smallest),
         speaker_strength=speaker_prior * statistics.n_speakers,
         speaker_scale=max(float(np.mean(np.diagonal(covariances.between[0]))), smallest),
+        kappa=kappa,
     )
 
 

@@ -12,6 +12,7 @@ from jointplda import sample_matrix
 from jointplda._typing import AnyArray, Array, BoolArray, IntArray
 from jointplda.errors import InputError
 from jointplda.labels import MISSING, ConditionColumns, conditions, encode, match_conditions
+from jointplda.model.cell_sums import CellSums
 from jointplda.model.sums import Levels, PatternSums, summed_links
 from jointplda.storage.records import read_record, write_record
 
@@ -57,7 +58,14 @@ class Statistics:
 
     @classmethod
     def from_samples(
-        cls, X: Any, y: Any, channels: Any = None, *, sample_weight: Any = None, shift: Any = None
+        cls,
+        X: Any,
+        y: Any,
+        channels: Any = None,
+        *,
+        sample_weight: Any = None,
+        shift: Any = None,
+        cells: bool = False,
     ) -> "Statistics":
         """Sum samples by label.
 
@@ -77,8 +85,9 @@ class Statistics:
         weights = _checked_weights(sample_weight, len(matrix))
         if weights is not None and not weights.all():
             rows = np.flatnonzero(weights)
-            return cls.from_codes(matrix, codes, labels, names, rows=rows, weights=weights[rows], shift=shift)
-        return cls.from_codes(matrix, codes, labels, names, weights=weights, shift=shift)
+            weights = weights[rows]
+            return cls.from_codes(matrix, codes, labels, names, rows=rows, weights=weights, shift=shift, cells=cells)
+        return cls.from_codes(matrix, codes, labels, names, weights=weights, shift=shift, cells=cells)
 
     @classmethod
     def from_codes(
@@ -91,6 +100,7 @@ class Statistics:
         rows: IntArray | None = None,
         weights: Array | None = None,
         shift: Any = None,
+        cells: bool = False,
     ) -> "Statistics":
         """Sum samples whose labels ``encode_all`` has encoded.
 
@@ -119,12 +129,12 @@ class Statistics:
         for p, pattern in enumerate(patterns):
             key = tuple(bool(has_label) for has_label in pattern)
             if len(patterns) == 1:
-                parts[key] = _pattern_sums(matrix, rows, codes, weights, shift)
+                parts[key] = _pattern_sums(matrix, rows, codes, weights, shift, cells)
                 continue
             members = np.flatnonzero(which.reshape(-1) == p)
             part_rows = members if rows is None else rows[members]
             part_weights = None if weights is None else weights[members]
-            parts[key] = _pattern_sums(matrix, part_rows, codes[members], part_weights, shift)
+            parts[key] = _pattern_sums(matrix, part_rows, codes[members], part_weights, shift, cells)
         return cls(labels, conditions, shift, parts)
 
     @classmethod
@@ -294,13 +304,16 @@ def encode_all(
 
 
 def _pattern_sums(
-    matrix: AnyArray, rows: IntArray | None, codes: IntArray, weights: Array | None, shift: Array
+    matrix: AnyArray, rows: IntArray | None, codes: IntArray, weights: Array | None, shift: Array, cells: bool
 ) -> PatternSums:
     n, d = len(codes), matrix.shape[1]
     weight = np.ones(n) if weights is None else weights
     factors = [k for k in range(codes.shape[1]) if codes[0, k] != MISSING]
     local = {k: np.unique(codes[:, k], return_inverse=True) for k in factors}
-    sums = {k: np.zeros((len(local[k][0]), d)) for k in factors}
+    n_factors = codes.shape[1]
+    if cells:
+        local[n_factors] = np.unique(codes[:, factors], axis=0, return_inverse=True)
+    sums = {k: np.zeros((len(levels), d)) for k, (levels, _) in local.items()}
     total, scatter = np.zeros(d), np.zeros((d, d))
     for piece, values in sample_matrix.chunks(matrix, rows):
         values = values - shift
@@ -308,10 +321,15 @@ def _pattern_sums(
         weighted = values if weights is None else values * w[:, None]
         total += weighted.sum(axis=0)
         scatter += values.T @ weighted
-        for k in factors:
+        for k in sums:
             size = len(w)
             sign = csr_array((w, local[k][1].reshape(-1)[piece], np.arange(size + 1)), shape=(size, len(sums[k])))
             sums[k] += np.asarray(sign.T @ values)
+    cell_sums = None
+    if cells:
+        distinct, which = local.pop(n_factors)
+        counts = np.bincount(which.reshape(-1), weight, len(distinct)).astype(np.float64)
+        cell_sums = CellSums(distinct, counts, sums[n_factors])
     return PatternSums(
         count=float(weight.sum()),
         total=total,
@@ -321,6 +339,7 @@ def _pattern_sums(
             for k, (index, code) in local.items()
         },
         links={(k, j): summed_links(codes[:, k], codes[:, j], weight) for k in factors for j in factors if k < j},
+        cells=cell_sums,
     )
 
 

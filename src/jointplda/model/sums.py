@@ -7,6 +7,7 @@ import numpy as np
 from scipy.sparse import coo_array
 
 from jointplda._typing import Array, IntArray
+from jointplda.model.cell_sums import CellSums
 
 Pair = tuple[int, int]
 
@@ -55,6 +56,10 @@ class PatternSums:
         By factor (0 is the speaker), for the factors that these samples have labels of.
     links : dict of Links
         By pair (k, l) of these factors, k < l.
+    cells : CellSums or None
+        Sums by cell, where an interaction of speaker and channel may be asked for.
+    cell_size : float
+        n, where these are not samples but the means of cells of n samples each.
     """
 
     count: float
@@ -62,6 +67,8 @@ class PatternSums:
     scatter: Array
     levels: Mapping[int, Levels]
     links: Mapping[Pair, Links]
+    cells: CellSums | None = None
+    cell_size: float = 1.0
 
     def moved(self, step: Array) -> "PatternSums":
         """Return the sums of the same samples after ``step`` (d,) is added to each; this is exact."""
@@ -74,6 +81,8 @@ class PatternSums:
             scatter=self.scatter + cross + cross.T + self.count * np.outer(step, step),
             levels={k: Levels(v.index, v.counts, v.sums + v.counts[:, None] * step) for k, v in self.levels.items()},
             links=self.links,
+            cells=None if self.cells is None else self.cells.moved(step),
+            cell_size=self.cell_size,
         )
 
     def relabelled(self, new_index: Callable[[int], IntArray]) -> "PatternSums":
@@ -87,7 +96,8 @@ class PatternSums:
             (k, j): summed_links(new_index(k)[v.rows], new_index(j)[v.columns], v.counts)
             for (k, j), v in self.links.items()
         }
-        return PatternSums(self.count, self.total, self.scatter, levels, links)
+        cells = None if self.cells is None else self.cells.relabelled(sorted(self.levels), new_index)
+        return PatternSums(self.count, self.total, self.scatter, levels, links, cells, self.cell_size)
 
     def only(self, factors: Mapping[int, int]) -> "PatternSums":
         """Return the sums of the same samples with only these factors, renumbered (old number: new number)."""
@@ -97,7 +107,8 @@ class PatternSums:
                 a, b = factors[k], factors[j]
                 links[min(a, b), max(a, b)] = v if a < b else summed_links(v.columns, v.rows, v.counts)
         levels = {factors[k]: v for k, v in self.levels.items() if k in factors}
-        return PatternSums(self.count, self.total, self.scatter, levels, links)
+        cells = None if self.cells is None else self.cells.only(sorted(self.levels), factors)
+        return PatternSums(self.count, self.total, self.scatter, levels, links, cells, self.cell_size)
 
     def __add__(self, other: "PatternSums") -> "PatternSums":
         return PatternSums(
@@ -113,6 +124,8 @@ class PatternSums:
                 )
                 for pair, v in self.links.items()
             },
+            cells=None if self.cells is None or other.cells is None else self.cells + other.cells,
+            cell_size=self.cell_size,
         )
 
 

@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 from jointplda._typing import Array, IntArray
 from jointplda.linalg import symmetric
 from jointplda.model.estep import Solution, solve
+from jointplda.model.interaction import CellProblem, with_loading
 from jointplda.model.layout import Layout, lay_out
 from jointplda.model.parameters import Parameters
 from jointplda.model.posterior import eliminated_means
@@ -53,6 +54,7 @@ class TrainingPosterior:
     speaker_counts: Array
     slots: csr_array
     observed: Array
+    cell_sizes: Array | None = None
 
 
 def posterior_fits_in_memory(statistics: Statistics, ranks: tuple[int, ...]) -> bool:
@@ -61,15 +63,20 @@ def posterior_fits_in_memory(statistics: Statistics, ranks: tuple[int, ...]) -> 
     return unknowns <= CHANNEL_UNKNOWNS and statistics.n_speakers * ranks[0] <= SPEAKER_NUMBERS
 
 
-def training_posterior(statistics: Statistics, parameters: Parameters) -> TrainingPosterior | None:
+def training_posterior(
+    statistics: Statistics, parameters: Parameters, G: Array | None = None
+) -> TrainingPosterior | None:
     """Posterior of the latents of training, or None where it is too large to keep.
 
-    ``statistics`` and ``parameters`` have the same conditions, all of rank 1 or more.
+    ``statistics`` and ``parameters`` have the same conditions, all of rank 1 or more; ``G`` is the loading of an
+    interaction that is not proportional to the noise.
     """
     if not posterior_fits_in_memory(statistics, parameters.ranks):
         return None
-    layout = lay_out(statistics, parameters.ranks, eliminated=0, keep_rows=True)
-    solution = solve(layout, parameters)
+    interacting, full = with_loading(parameters, G), G is not None
+    cells = CellProblem.of(statistics, interacting=full or parameters.kappa > 0, full=full)
+    layout = lay_out(cells.statistics, interacting.ranks, eliminated=0, keep_rows=True)
+    solution = solve(layout, interacting)
     return TrainingPosterior(
         channels=statistics.labels[1:],
         channel_counts=tuple(statistics.level_counts(k) for k in range(1, len(parameters.ranks))),
@@ -79,9 +86,10 @@ def training_posterior(statistics: Statistics, parameters: Parameters) -> Traini
         speaker_means=eliminated_means(layout, solution),
         speaker_counts=layout.group_counts[layout.eliminated_group],
         slots=layout.slots[np.argsort(layout.eliminated_order)],
-        observed=np.array([part.observed[1:] for part in layout.parts], dtype=np.float64).reshape(
-            len(layout.parts), len(parameters.ranks) - 1
-        ),
+        observed=np.array(
+            [part.observed[1 : len(parameters.ranks)] for part in layout.parts], dtype=np.float64
+        ).reshape(len(layout.parts), len(parameters.ranks) - 1),
+        cell_sizes=np.array([part.cell_size for part in layout.parts]),
     )
 
 

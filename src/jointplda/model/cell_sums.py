@@ -1,0 +1,93 @@
+"""Cells: the samples of one speaker in one channel of every condition, and statistics of their means.
+
+With an interaction of speaker and channel the samples of a cell share a deviation G w ~ N(0, G G') of their own:
+
+    m_i = mean + V y_s + U x_c + G w_sc + e_i,      e ~ N(0, C)
+
+A cell of n samples with mean m_k and scatter S_k around it has the density
+
+    log p = log N(m_k; mean + V y + U x, G G' + C / n) - (n - 1)/2 log|2 pi C| - 1/2 tr(D S_k) - d/2 log n
+
+so EM runs on cell means, one part of the statistics for each size n, and the scatter within cells is one matrix in all.
+A sample that lacks the label of some condition is a cell of its own.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from jointplda._typing import Array, IntArray
+
+
+@dataclass(frozen=True)
+class CellSums:
+    """Number and sum of the samples of every cell.
+
+    Attributes
+    ----------
+    codes : (K, factors) int64
+        Levels of each cell, of the factors that its samples have labels of, in the order of the factors; rows sorted.
+    counts : (K,)
+        n_k, the number (or weight) of samples.
+    sums : (K, d)
+        Sum of (m_i - shift).
+    """
+
+    codes: IntArray
+    counts: Array
+    sums: Array
+
+    def moved(self, step: Array) -> "CellSums":
+        """Return the sums after ``step`` (d,) is added to every sample."""
+        return CellSums(self.codes, self.counts, self.sums + self.counts[:, None] * step)
+
+    def relabelled(self, factors: list[int], new_index: Callable[[int], IntArray]) -> "CellSums":
+        """Return the same cells with level b of factor k renamed ``new_index(k)[b]``."""
+        codes = np.stack([new_index(k)[self.codes[:, i]] for i, k in enumerate(factors)], axis=1)
+        return merged_cells(codes, self.counts, self.sums)
+
+    def only(self, factors: list[int], kept: Mapping[int, int]) -> "CellSums":
+        """Return the cells of the same samples with only these factors, renumbered (old number: new number)."""
+        columns = sorted((kept[k], i) for i, k in enumerate(factors) if k in kept)
+        return merged_cells(self.codes[:, [i for _, i in columns]], self.counts, self.sums)
+
+    def __add__(self, other: "CellSums") -> "CellSums":
+        codes = np.concatenate([self.codes, other.codes])
+        counts = np.concatenate([self.counts, other.counts])
+        return merged_cells(codes, counts, np.concatenate([self.sums, other.sums]))
+
+
+def merged_cells(codes: IntArray, counts: Array, sums: Array) -> CellSums:
+    """Add up the counts and sums of equal rows of codes."""
+    distinct, which = np.unique(codes, axis=0, return_inverse=True)
+    which = which.reshape(-1)
+    indicator = csr_array((np.ones(len(which)), which, np.arange(len(which) + 1)), shape=(len(which), len(distinct)))
+    totals = np.bincount(which, counts, len(distinct)).astype(np.float64)
+    return CellSums(distinct, totals, np.asarray(indicator.T @ sums))
+
+
+@dataclass(frozen=True)
+class WithinCells:
+    """What is left of the samples beside the means of their cells.
+
+    Attributes
+    ----------
+    scatter : (d, d)
+        Sum of S_k, the scatter of each cell around its mean.
+    freedom : float
+        Sum of (n_k - 1).
+    log_counts : float
+        Sum of log n_k.
+    """
+
+    scatter: Array
+    freedom: float
+    log_counts: float
+
+    def log_likelihood(self, D: Array, log_determinant: float) -> float:
+        """Log-density of the samples given their cell means, for noise D^-1 of log-determinant log |C|."""
+        d = len(D)
+        constant = d * float(np.log(2.0 * np.pi)) + log_determinant
+        return -0.5 * (float(np.vdot(D, self.scatter)) + self.freedom * constant + d * self.log_counts)

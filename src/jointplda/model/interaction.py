@@ -1,0 +1,131 @@
+"""The interaction of speaker and channel in EM: statistics of cell means, and starts with an interaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from jointplda._typing import Array, IntArray
+from jointplda.errors import InputError
+from jointplda.linalg import inverse
+from jointplda.model.cell_sums import WithinCells
+from jointplda.model.estep import solve
+from jointplda.model.kappa import NO_BELIEF, KappaPrior
+from jointplda.model.layout import lay_out
+from jointplda.model.parameters import Parameters
+from jointplda.model.statistics import Statistics
+from jointplda.model.sums import Levels, PatternSums, summed_links
+
+
+def cell_means(statistics: Statistics) -> tuple[Statistics, WithinCells]:
+    """Statistics of cell means, one part for each cell size, and what is left within cells.
+
+    Samples that lack a label are cells of their own, and stay as they are.
+    """
+    parts: dict[tuple[object, ...], PatternSums] = {}
+    d = statistics.n_features
+    scatter, freedom, log_counts = np.zeros((d, d)), 0.0, 0.0
+    for pattern, part in statistics.parts.items():
+        if not all(pattern):
+            parts[*pattern, 1.0] = part
+            continue
+        cells = part.cells
+        if cells is None:
+            problem = "hold no sums of cells, which an interaction needs; make them with cells=True."
+            raise InputError(problem, parameter="statistics")
+        means = cells.sums / cells.counts[:, None]
+        for size in np.unique(cells.counts):
+            rows = np.flatnonzero(cells.counts == size)
+            parts[*pattern, float(size)] = _means_of_size(cells.codes[rows], means[rows], float(size))
+        weighted = means * np.sqrt(cells.counts)[:, None]
+        scatter += part.scatter - weighted.T @ weighted
+        freedom += part.count - len(cells.counts)
+        log_counts += float(np.log(cells.counts).sum())
+    reduced = Statistics(statistics.labels, statistics.conditions, statistics.shift, parts)  # type: ignore[arg-type]
+    return reduced, WithinCells(0.5 * (scatter + scatter.T), freedom, log_counts)
+
+
+def _means_of_size(codes: IntArray, means: Array, size: float) -> PatternSums:
+    ones = np.ones(len(codes))
+    levels = {}
+    for k in range(codes.shape[1]):
+        index, which = np.unique(codes[:, k], return_inverse=True)
+        indicator = csr_array((ones, which.reshape(-1), np.arange(len(codes) + 1)), shape=(len(codes), len(index)))
+        levels[k] = Levels(
+            index, np.bincount(which.reshape(-1), ones, len(index)).astype(np.float64), np.asarray(indicator.T @ means)
+        )
+    factors = range(codes.shape[1])
+    links = {(k, j): summed_links(codes[:, k], codes[:, j], ones) for k in factors for j in factors if k < j}
+    return PatternSums(float(len(codes)), means.sum(axis=0), means.T @ means, levels, links, None, size)
+
+
+@dataclass(frozen=True)
+class InteractionSettings:
+    """How the interaction of speaker and channel is fitted.
+
+    Attributes
+    ----------
+    form : {"none", "fixed", "proportional", "full"}
+        No interaction (the paper); kappa given; kappa estimated; G estimated.
+    kappa : float
+        The value given, or where EM starts.
+    rank : int
+        Columns of G in the full form.
+    prior : KappaPrior
+        Belief about kappa in the proportional form.
+    share : float
+        How far scoring counts on it; EM does not look at this.
+    """
+
+    form: str = "none"
+    kappa: float = 0.0
+    rank: int = 0
+    prior: KappaPrior = NO_BELIEF
+    share: float = 1.0
+
+    def start(self, parameters: Parameters) -> Parameters:
+        """Parameters without an interaction as a start of EM with one."""
+        if self.form != "full":
+            return Parameters(parameters.mean, parameters.loadings, parameters.noise, self.kappa)
+        values, vectors = np.linalg.eigh(parameters.noise)
+        G = (vectors * np.sqrt(self.kappa * values))[:, -self.rank :]
+        return Parameters(parameters.mean, (*parameters.loadings, G), parameters.noise)
+
+
+NO_INTERACTION = InteractionSettings()
+
+
+@dataclass(frozen=True)
+class CellProblem:
+    """Statistics and parameters as EM takes them: cell means, with G as the loading of one more factor.
+
+    Every cell mean has a level of its own of that factor, which is therefore absorbed into its noise.
+    """
+
+    statistics: Statistics
+    within: WithinCells | None
+
+    @classmethod
+    def of(cls, statistics: Statistics, *, interacting: bool, full: bool) -> CellProblem:
+        """The same statistics, or those of cell means."""
+        if not interacting:
+            return cls(statistics, None)
+        means, within = cell_means(statistics)
+        if full:
+            labels, names = (*means.labels, ()), (*means.conditions, "interaction")
+            means = Statistics(labels, names, means.shift, means.parts)
+        return cls(means, within)
+
+    def log_likelihood(self, parameters: Parameters) -> float:
+        """Exact log p of the samples, all latents integrated out."""
+        value = solve(lay_out(self.statistics, parameters.ranks), parameters).log_likelihood
+        return value if self.within is None else value + self.within.log_likelihood(*inverse(parameters.noise))
+
+
+def with_loading(parameters: Parameters, G: Array | None) -> Parameters:
+    """Parameters with G as a last loading, if there is one."""
+    if G is None:
+        return parameters
+    return Parameters(parameters.mean, (*parameters.loadings, G), parameters.noise, parameters.kappa)

@@ -1,0 +1,65 @@
+"""kappa, the interaction of speaker and channel relative to the noise: its prior and its step of EM."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from jointplda._typing import Array
+
+MOST = 1e3
+"""Largest kappa: a thousand times the noise."""
+
+
+@dataclass(frozen=True)
+class KappaPrior:
+    """A belief about kappa, as so many cells of two samples each that show it.
+
+    The penalty is -w d / 2 [log(kappa + 1/2) + (kappa_0 + 1/2) / (kappa + 1/2)], the expected log-likelihood of w such
+    cells: it fades as real cells grow in number, and does not exclude 0.
+
+    Attributes
+    ----------
+    value : float
+        kappa_0.
+    weight : float
+        w, in cells; 0 for no belief.
+    """
+
+    value: float = 0.0
+    weight: float = 0.0
+
+    def penalty(self, kappa: float, d: int) -> float:
+        """Log of the prior at kappa, up to a constant."""
+        scale = kappa + 0.5
+        return -0.5 * self.weight * d * (float(np.log(scale)) + (self.value + 0.5) / scale)
+
+
+NO_BELIEF = KappaPrior()
+
+
+def best_kappa(counts: Array, sizes: Array, squares: Array, d: int, prior: KappaPrior, before: float) -> float:
+    """Maximise -d/2 sum_p [K_p log(kappa + 1/n_p) + v_p / (kappa + 1/n_p)] and the prior over kappa >= 0.
+
+    Parameters
+    ----------
+    counts, sizes : (parts,)
+        K_p, the number of cells of each part, and n_p, the samples in each of them.
+    squares : (parts,)
+        v_p = tr(D sum <r r'>) / d over the cells of each part, r the residual of a cell mean.
+    before : float
+        The present value; it is kept where nothing is higher.
+    """
+
+    def cost(kappa: float) -> float:
+        scales = kappa + 1.0 / sizes
+        value = 0.5 * d * float(np.sum(counts * np.log(scales) + squares / scales))
+        return value - prior.penalty(kappa, d)
+
+    inside = minimize_scalar(
+        lambda u: cost(float(np.expm1(u))),
+        bounds=(0.0, float(np.log1p(MOST))),
+        method="bounded",
+        options={"xatol": 1e-10},
+    )
+    return min((0.0, before, float(np.expm1(inside.x))), key=cost)
