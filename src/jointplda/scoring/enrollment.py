@@ -89,10 +89,12 @@ class Enrollment:
         return len(self.models)
 
 
-def factors_of(shareable: tuple[int, ...], pattern: tuple[bool, ...] | None = None) -> tuple[int, ...]:
-    """The speaker and the shared conditions as factors: those of ``pattern``, or all."""
+def factors_of(
+    shareable: tuple[int, ...], pattern: tuple[bool, ...] | None = None, cell: int | None = None
+) -> tuple[int, ...]:
+    """The speaker, the shared conditions (those of ``pattern``, or all) and the cell, if any, as factors."""
     chosen = shareable if pattern is None else [k for k, same in zip(shareable, pattern, strict=True) if same]
-    return (0, *chosen)
+    return (0, *chosen) if cell is None else (0, *chosen, cell)
 
 
 def enroll_known(
@@ -141,7 +143,7 @@ def _group(
     for k, own in enumerate(trained):
         own[pattern[:, k]] = pattern[:, K + k]
     if known is not None and any((own >= 0).any() for own in trained):
-        prior, eta0, _ = known.stacked_prior(1, trained)
+        prior, eta0, _ = known.stacked_prior(1, trained, len(np.unique(assignment, axis=0)))
         solved = solve(assignment, solver.projection, prior)
     else:
         eta0, solved = np.zeros(1), solver.solve(assignment)

@@ -6,6 +6,7 @@ import numpy as np
 
 from jointplda._typing import AnyArray, Array, IntArray
 from jointplda.scoring.enrollment import Enrollment, Group, factors_of
+from jointplda.scoring.evidence import with_cells
 from jointplda.scoring.known_channels import NEW, KnownChannels
 from jointplda.scoring.partitions import (
     Solver,
@@ -34,18 +35,23 @@ class EnrollmentScorer:
         X: Any,
         dtype: Any,
         known_channels: KnownChannels | None = None,
+        cell: int | None = None,
     ) -> None:
-        self.projections, self.shareable, self.dtype = projections, shareable, dtype
+        self.projections, self.shareable, self.dtype, self.cell = projections, shareable, dtype, cell
         self.known_channels = known_channels
         self.X = np.asarray(X, dtype=np.float64)
-        self.ranks = tuple(projections.parameters.ranks[k] for k in factors_of(shareable))
+        self.projection = projections.of(factors_of(shareable, cell=cell))
         self._sides: dict[tuple[bool, ...], tuple[Projection, Array]] = {}
         self._references: dict[tuple[bool, ...], Array] = {}
 
     def side(self, pattern: tuple[bool, ...]) -> tuple[Projection, Array]:
-        """The projection that keeps the shared conditions of a pattern, and phi of the test samples."""
+        """The projection that keeps what a pattern shares, and phi of the test samples.
+
+        A pattern says for every condition, and at last for the cell, whether the test sample shares it.
+        """
         if pattern not in self._sides:
-            projection = self.projections.of(factors_of(self.shareable, pattern))
+            cell = self.cell if pattern[-1] else None
+            projection = self.projections.of(factors_of(self.shareable, pattern[:-1], cell))
             self._sides[pattern] = projection, projection.project(self.X)
         return self._sides[pattern]
 
@@ -70,12 +76,10 @@ class EnrollmentScorer:
 
     def _fill(self, out: AnyArray, group: Group, tests: IntArray, match: IntArray) -> None:
         """Write the LLRs of a group against the test samples that share the channels of ``match`` with it."""
-        projection, phi = self.side(_pattern(match))
+        cell = self._cell(group, match)
+        projection, phi = self.side(_pattern(match, cell))
         chosen = phi[tests] if len(tests) < len(phi) else phi
-        terms = [
-            log_evidence(latents_of_test(group, match, same, self.ranks, self.known_channels), chosen, projection.G)
-            for same in (True, False)
-        ]
+        terms = [log_evidence(self._latents(group, match, cell, same), chosen, projection.G) for same in (True, False)]
         rows, columns, left = (top - bottom for top, bottom in zip(*terms, strict=True))
         right, columns = chosen.astype(self.dtype).T, columns.astype(self.dtype)
         left, rows = left.astype(self.dtype), rows.astype(self.dtype)
@@ -93,7 +97,7 @@ class EnrollmentScorer:
     def unknown(self, enrollment: Enrollment, priors: Array, beam: int | None = None) -> AnyArray:
         """LLRs (models, tests) where channels are not known, as sums over partitions."""
         out = np.empty((len(enrollment), len(self.X)), dtype=self.dtype)
-        solver = Solver(self.projections.of(factors_of(self.shareable)))
+        solver = Solver(self.projection)
         sizes = np.array([len(samples) for samples in enrollment.samples])
         for n in np.unique(sizes):
             models = np.flatnonzero(sizes == n)
@@ -142,11 +146,22 @@ class EnrollmentScorer:
 
     def _component(self, group: Group, match: IntArray, same_speaker: bool) -> Array:
         """Log p of every test sample given every row of a group, up to a constant of the sample."""
-        projection, phi = self.side(_pattern(match))
-        latents = latents_of_test(group, match, same_speaker, self.ranks, self.known_channels)
-        rows, columns, left = log_evidence(latents, phi, projection.G)
-        result: Array = rows[:, None] + (columns + self.reference(_pattern(match))) + left @ phi.T
+        cell = self._cell(group, match) if same_speaker else NEW
+        pattern = _pattern(match, cell)
+        projection, phi = self.side(pattern)
+        rows, columns, left = log_evidence(self._latents(group, match, cell, same_speaker), phi, projection.G)
+        result: Array = rows[:, None] + (columns + self.reference(pattern)) + left @ phi.T
         return result
+
+    def _cell(self, group: Group, match: IntArray) -> int:
+        """The cell of the enrollment that a test sample in the channels of ``match`` shares; NEW for none."""
+        if self.cell is None or (match < 0).any():
+            return NEW
+        rows = np.flatnonzero((group.codes[:, 1:] == match).all(axis=1))
+        return int(with_cells(group.codes, self.projection)[rows[0], -1]) if len(rows) else NEW
+
+    def _latents(self, group: Group, match: IntArray, cell: int, same_speaker: bool) -> Gaussian:
+        return latents_of_test(group, match, cell, same_speaker, self.projection, self.known_channels)
 
     def _match(self, k: int, levels: IntArray, label: int, trained: bool) -> IntArray:
         """The level of each model that has the label; if none has, NEW, or APART - channel for a training channel."""
@@ -165,12 +180,17 @@ class EnrollmentScorer:
         return self._references[pattern]
 
 
-def _pattern(match: IntArray) -> tuple[bool, ...]:
-    return tuple(bool(b != NEW) for b in match)
+def _pattern(match: IntArray, cell: int) -> tuple[bool, ...]:
+    return (*(bool(b != NEW) for b in match), cell != NEW)
 
 
 def latents_of_test(
-    group: Group, match: IntArray, same_speaker: bool, ranks: tuple[int, ...], known_channels: KnownChannels | None
+    group: Group,
+    match: IntArray,
+    cell: int,
+    same_speaker: bool,
+    projection: Projection,
+    known_channels: KnownChannels | None,
 ) -> Gaussian:
     """Latents of a test sample given each model of a group: y, and x of every channel that it shares.
 
@@ -181,10 +201,13 @@ def latents_of_test(
         which the enrollment does not have.
     same_speaker : bool
         Whether y is that of the model, or that of a new speaker.
-    ranks : tuple of int
-        Ranks of the speaker and of every condition.
+    cell : int
+        The cell of the enrollment that the test sample shares if the speaker is the same; NEW for none.
+    projection : Projection
+        The projection that keeps the speaker, every condition and the cell.
     """
-    sizes = (group.codes.max(axis=0, initial=-1) + 1) * np.array(ranks)
+    ranks = projection.ranks
+    sizes = (with_cells(group.codes, projection).max(axis=0, initial=-1) + 1) * np.array(ranks)
     starts = np.concatenate([[0], np.cumsum(sizes)])
     latents = Gaussian(group.means, group.covariance)
     apart = [(k, APART - int(b)) for k, b in enumerate(match) if b <= APART]
@@ -203,14 +226,16 @@ def latents_of_test(
         elif b <= APART:
             picked.append(end + np.arange(ranks[k]))
             end += ranks[k]
+    if cell != NEW:
+        picked.append(starts[-2] + cell * ranks[-1] + np.arange(ranks[-1]))
     chosen = np.concatenate(picked)
     means, covariance = latents.means[:, chosen], latents.covariance[np.ix_(chosen, chosen)]
     if not same_speaker:
-        y = slice(ranks[0])
+        own = np.r_[np.arange(ranks[0]), np.arange(len(chosen))[len(chosen) - ranks[-1] * (cell != NEW) :]]
         means, covariance = means.copy(), covariance.copy()
-        means[:, y] = 0.0
-        covariance[y, :] = covariance[:, y] = 0.0
-        covariance[y, y] = np.eye(ranks[0])
+        means[:, own] = 0.0
+        covariance[own, :] = covariance[:, own] = 0.0
+        covariance[own, own] = 1.0
     return Gaussian(means, covariance)
 
 

@@ -19,6 +19,17 @@ from jointplda.linalg import cholesky, inverse_from_factor, log_determinant
 from jointplda.scoring.projection import Projection
 
 
+def with_cells(codes: IntArray, projection: Projection) -> IntArray:
+    """Levels (n, factors) with the cell of each sample as a last factor, where the projection keeps one.
+
+    A cell is a speaker with one combination of channels.
+    """
+    if len(projection.ranks) == codes.shape[1]:
+        return codes
+    cells = np.unique(codes, axis=0, return_inverse=True)[1].reshape(-1, 1).astype(np.int64)
+    return np.concatenate([codes, cells], axis=1)
+
+
 @dataclass(frozen=True)
 class Solved:
     """Lambda^-1 and log |Lambda| of an assignment, with the positions of the latents of each sample."""
@@ -46,10 +57,11 @@ def solve(codes: IntArray, projection: Projection, prior: Array | None = None) -
     Parameters
     ----------
     codes : (n, factors) int64
-        Level of each sample, numbered from 0 within each factor, the speaker first.
+        Level of each sample, numbered from 0 within each factor: the speaker, then the conditions.
     prior : (size, size), optional
         Prior precision of all stacked latents; default: the identity.
     """
+    codes = with_cells(codes, projection)
     sizes = (codes.max(axis=0, initial=-1) + 1) * np.array(projection.ranks)
     starts = np.cumsum(sizes) - sizes
     rows = [

@@ -13,7 +13,7 @@ import numpy as np
 
 from jointplda._typing import Array
 from jointplda.calibration.affine import AffineCalibration
-from jointplda.linalg import inverse
+from jointplda.linalg import cholesky, inverse
 from jointplda.model.channel_shrinkage import ChannelShrinkage
 from jointplda.model.parameters import Parameters
 from jointplda.model.plan import Plan
@@ -72,6 +72,12 @@ class FittedModel:
         Posterior of the training channels and speakers, if it is small enough to keep.
     calibration : AffineCalibration or None
         Applied to scores unless raw scores are asked for.
+    kappa : float
+        Interaction of speaker and channel relative to the noise: the samples of a cell share N(0, kappa C).
+    G : (d, r), or None
+        Loading of the interaction, where it is not proportional to the noise.
+    cell_share : float
+        How far scoring counts on it: the share of G G' that two samples of one cell have in common; the rest is noise.
     plan : Plan or None
         The factor that was eliminated, and the cost of an iteration; not stored in files.
 
@@ -90,6 +96,9 @@ class FittedModel:
     shrinkage: ChannelShrinkage | None = None
     training: TrainingPosterior | None = None
     calibration: AffineCalibration | None = None
+    kappa: float = 0.0
+    G: Array | None = None
+    cell_share: float = 1.0
     plan: Plan | None = field(default=None, metadata={"stored": False})
 
     def __post_init__(self) -> None:
@@ -111,7 +120,42 @@ class FittedModel:
         """The parameters with the noise covariance C = D^-1, which is computed once."""
         noise = inverse(self.precision)[0]
         noise.setflags(write=False)
-        return Parameters(self.mean, self.loadings, noise)
+        return Parameters(self.mean, self.loadings, noise, self.kappa)
+
+    @property
+    def interacts(self) -> bool:
+        """Whether the samples of a cell share a deviation of their own."""
+        return self.G is not None or self.kappa > 0
+
+    @cached_property
+    def cell_loading(self) -> Array:
+        """G, or a root of kappa C, (d, r); (d, 0) without an interaction."""
+        if self.G is not None:
+            return self.G
+        if not self.kappa:
+            return np.zeros((len(self.mean), 0))
+        root: Array = np.sqrt(self.kappa) * cholesky(self.parameters.noise)
+        return root
+
+    def mean_noise(self, n: float) -> Array:
+        """Covariance of the mean of n samples of one cell given speaker and channel: C / n + G G', (d, d)."""
+        return self.parameters.noise / n + self.cell_loading @ self.cell_loading.T
+
+    @cached_property
+    def scored(self) -> Parameters:
+        """Parameters for scoring: what a cell shares is the last loading, and the rest of G G' is noise."""
+        G = self.cell_loading
+        if not G.shape[1]:
+            return self.active
+        shared = (np.sqrt(self.cell_share) * G,) if self.cell_share and self.kept else ()
+        rest = 1.0 - self.cell_share if shared else 1.0
+        return Parameters(self.mean, (*self.active.loadings, *shared), self.active.noise + rest * (G @ G.T))
+
+    @property
+    def cell_factor(self) -> int | None:
+        """Position in ``scored`` of what a cell shares; None where nothing is."""
+        extra = len(self.scored.loadings) - len(self.active.loadings)
+        return len(self.active.loadings) if extra else None
 
     @cached_property
     def active(self) -> Parameters:
@@ -149,10 +193,14 @@ class FittedModel:
         """The same model with another calibration, or none; samples prepared by one can be scored by the other."""
         return self._with_same_parameters(replace(self, calibration=calibration))
 
+    def with_cell_share(self, share: float) -> FittedModel:
+        """The same model, with scoring that counts so far on what the samples of a cell share."""
+        return replace(self, cell_share=share) if share != self.cell_share else self
+
     def with_training(self, training: TrainingPosterior | None) -> FittedModel:
         """The same model with the posterior of its training latents."""
         return self._with_same_parameters(replace(self, training=training))
 
     def _with_same_parameters(self, copy: FittedModel) -> FittedModel:
-        copy.__dict__.update(parameters=self.parameters, active=self.active)
+        copy.__dict__.update(parameters=self.parameters, active=self.active, scored=self.scored)
         return copy

@@ -13,8 +13,9 @@ import numpy as np
 
 from jointplda._typing import AnyArray, Array, IntArray
 from jointplda.linalg import cholesky, inverse, inverse_from_factor, log_determinant
+from jointplda.model.parameters import Parameters
 from jointplda.model.training_posterior import TrainingPosterior
-from jointplda.scoring.projection import Gaussian, Projections, log_evidence
+from jointplda.scoring.projection import Gaussian, Projection, Projections, log_evidence
 
 NEW = -1
 
@@ -66,13 +67,26 @@ class KnownChannels:
     conditions : tuple of int
         Factors whose channels samples can share.
     training : TrainingPosterior
+    cell : int, optional
+        Factor that the samples of one cell share.
+    mean_noise : callable, optional
+        Covariance of the mean of n samples of one cell given speaker and channel, C / n + G G', for an interaction.
     """
 
-    def __init__(self, projections: Projections, conditions: tuple[int, ...], training: TrainingPosterior) -> None:
+    def __init__(
+        self,
+        projections: Projections,
+        conditions: tuple[int, ...],
+        training: TrainingPosterior,
+        cell: int | None = None,
+        mean_noise: Callable[[float], Array] | None = None,
+    ) -> None:
         self.projections, self.conditions, self.training = projections, conditions, training
+        self.mean_noise = mean_noise
         self.parameters = parameters = projections.parameters
-        self.projection = projections.of((0, *conditions))
+        self.projection = projections.of((0, *conditions) if cell is None else (0, *conditions, cell))
         self.ranks = self.projection.ranks
+        self.cell_rank = 0 if cell is None else self.ranks[-1]
         sizes = [len(training.channels[k - 1]) * parameters.ranks[k] for k in conditions]
         self.starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self.sizes = np.array([len(training.channels[k - 1]) for k in conditions], dtype=np.int64)
@@ -93,13 +107,17 @@ class KnownChannels:
         rows = [[np.arange(Ry)], [np.arange(Ry) + (0 if same_speaker else Ry)]]
         size = Ry if same_speaker else 2 * Ry
         levels: list[list[int]] = []
-        for k, (first, second, together) in enumerate(options):
-            rank, shared = self.ranks[1 + k], first == second and (first != NEW or together)
+        for k, (first, second, same_new) in enumerate(options):
+            rank, shared = self.ranks[1 + k], first == second and (first != NEW or same_new)
             levels.append([first] if shared else [first, second])
             rows[0].append(size + np.arange(rank))
             rows[1].append(size + (0 if shared else rank) + np.arange(rank))
             size += len(levels[-1]) * rank
-        Lambda, eta, constant = self.stacked_prior(1 if same_speaker else 2, tuple(np.array(own) for own in levels))
+        together = same_speaker and all(len(own) == 1 for own in levels)
+        rows[0].append(size + np.arange(self.cell_rank))
+        rows[1].append(size + (0 if together else self.cell_rank) + np.arange(self.cell_rank))
+        channels = tuple(np.array(own) for own in levels)
+        Lambda, eta, constant = self.stacked_prior(1 if same_speaker else 2, channels, 1 if together else 2)
         picks = [np.concatenate(side) for side in rows]
         for pick in picks:
             Lambda[np.ix_(pick, pick)] += self.projection.G
@@ -114,7 +132,9 @@ class KnownChannels:
             K[np.ix_(e, t)],
         )
 
-    def stacked_prior(self, n_speakers: int, channels: tuple[IntArray, ...]) -> tuple[Array, Array, float]:
+    def stacked_prior(
+        self, n_speakers: int, channels: tuple[IntArray, ...], n_cells: int
+    ) -> tuple[Array, Array, float]:
         """Prior precision of stacked latents, its product with the prior mean, and a constant of the evidence.
 
         Parameters
@@ -123,6 +143,8 @@ class KnownChannels:
             Number of speakers, whose y are standard normal.
         channels : tuple of (levels,) int64
             For each condition, the training channel that each level is; NEW if it is another.
+        n_cells : int
+            Number of cells, whose latents are standard normal, where the model has an interaction.
         """
         start, at, places = n_speakers * self.ranks[0], [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
         for k, own in enumerate(channels):
@@ -132,6 +154,7 @@ class KnownChannels:
                     at.append(start + b * rank + np.arange(rank))
                     places.append(self.places(k, channel))
             start += len(own) * rank
+        start += n_cells * self.cell_rank
         Lambda, eta = np.eye(start), np.zeros(start)
         where, known = np.concatenate(at), np.concatenate(places)
         if not len(where):
@@ -167,9 +190,13 @@ class KnownChannels:
         training, parameters = self.training, self.parameters
         V = parameters.loadings[0]
         grams, crosses = [], []
-        for observed in training.observed:
-            factors = (0, *(k for k in range(1, len(parameters.ranks)) if observed[k - 1]))
+        for p, observed in enumerate(training.observed):
+            factors = (0, *(k + 1 for k, has_label in enumerate(observed) if has_label))
             projection = self.projections.of(factors)
+            if self.mean_noise is not None and training.cell_sizes is not None:
+                loadings = parameters.loadings[: 1 + len(observed)]
+                noise = self.mean_noise(float(training.cell_sizes[p]))
+                projection = Projection.of(Parameters(parameters.mean, loadings, noise), factors)
             grams.append(projection.G[: V.shape[1], : V.shape[1]])
             crosses.append({k: projection.G[projection.spans[i], : V.shape[1]] for i, k in enumerate(factors)})
         slots = training.slots.toarray() if training.slots.shape[1] else np.zeros((len(training.speakers), 0))

@@ -57,14 +57,20 @@ class PairModel:
     hypotheses: tuple[Hypothesis, ...]
 
     @classmethod
-    def of(cls, parameters: Parameters, shareable: Sequence[int]) -> "PairModel":
-        """Hypotheses of a model in which two samples can share channels of the conditions ``shareable`` (factors)."""
+    def of(cls, parameters: Parameters, shareable: Sequence[int], cell: int | None = None) -> "PairModel":
+        """Hypotheses of a model in which two samples can share channels of the conditions ``shareable`` (factors).
+
+        ``cell`` is the factor that two samples share if they share the speaker and all conditions.
+        """
         root = cholesky(parameters.total_covariance)
-        whitened = {k: solve_triangular(root, parameters.loadings[k], lower=True) for k in (0, *shareable)}
+        used = (0, *shareable) if cell is None else (0, *shareable, cell)
+        whitened = {k: solve_triangular(root, parameters.loadings[k], lower=True) for k in used}
         hypotheses = []
         for same_speaker in (True, False):
             for pattern in product((False, True), repeat=len(shareable)):
                 shared = [0] * same_speaker + [k for k, same in zip(shareable, pattern, strict=True) if same]
+                if cell is not None and same_speaker and all(pattern):
+                    shared.append(cell)
                 if shared:
                     hypotheses.append(_hypothesis(same_speaker, pattern, [whitened[k] for k in shared], root))
         return cls(parameters, tuple(hypotheses))

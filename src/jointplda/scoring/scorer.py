@@ -57,27 +57,29 @@ class Scorer:
     @cached_property
     def pair_model(self) -> PairModel:
         """All hypotheses about a pair of samples."""
-        return PairModel.of(self.fitted.active, self.fitted.shareable)
+        return PairModel.of(self.fitted.scored, self.fitted.shareable, self.fitted.cell_factor)
 
     @cached_property
     def projections(self) -> Projections:
         """All projections of samples on the latents."""
-        return Projections(self.fitted.active)
+        return Projections(self.fitted.scored)
 
     @cached_property
     def projection(self) -> Projection:
         """The projection that keeps the speaker and every condition that samples can share."""
-        return self.projections.of(factors_of(self.fitted.shareable))
+        return self.projections.of(factors_of(self.fitted.shareable, cell=self.fitted.cell_factor))
 
     @cached_property
     def known_channels(self) -> KnownChannels:
         """Channels and speakers of training with their posterior; raises if the model does not have it."""
-        if self.fitted.training is None:
+        fitted = self.fitted
+        if fitted.training is None:
             raise InputError(
                 "This model does not know its training channels and speakers: it was made from parameters, or there "
                 "were too many of them to keep."
             )
-        return KnownChannels(self.projections, self.fitted.shareable, self.fitted.training)
+        mean_noise = fitted.mean_noise if fitted.interacts else None
+        return KnownChannels(self.projections, fitted.shareable, fitted.training, fitted.cell_factor, mean_noise)
 
     def prepare(self, X: Any, dtype: Any = None) -> PreparedSide:
         """Prepare samples X (n, d) once, to be scored many times by ``matrix`` and ``trials``."""
@@ -145,7 +147,7 @@ class Scorer:
 
     def _side(self, X: Any, parameter: str, dtype: Any, other: Any) -> PreparedSide:
         if isinstance(X, PreparedSide):
-            if not self.fitted.active.equals(X.model.parameters):
+            if not self.fitted.scored.equals(X.model.parameters):
                 raise InputError(
                     "the samples were prepared by another model, or by an earlier fit.", parameter=parameter
                 )
@@ -163,27 +165,29 @@ class Scorer:
         if (codes == MISSING).any():
             rows = np.flatnonzero(codes == MISSING)[:5].tolist()
             raise InputError(f"every sample needs a model, and row(s) {rows} have none.", parameter="models")
-        phi, active = self.projection.project(matrix), self.fitted.active
+        phi, scored = self.projection.project(matrix), self.fitted.scored
         if channels is None and self.fitted.shareable:
             order = np.argsort(codes, kind="stable")
             samples = np.split(phi[order], np.cumsum(np.bincount(codes, minlength=len(labels)))[:-1])
-            return Enrollment(tuple(labels), False, (), None, False, (), tuple(samples), active)
+            return Enrollment(tuple(labels), False, (), None, False, (), tuple(samples), scored)
         known = self._known_or_none(use_training and channels is not None)
         levels, names = self.arguments.codes_like(channels, self._labels(known), len(matrix), "channels")
         groups = enroll_known(phi, codes, levels, len(labels), Solver(self.projection), known)
-        return Enrollment(tuple(labels), True, names, names_of(channels), known is not None, groups, (), active)
+        return Enrollment(tuple(labels), True, names, names_of(channels), known is not None, groups, (), scored)
 
     def against(self, enrollment: Enrollment, test: Any, models: Any, options: ScoreOptions) -> AnyArray:
         """LLRs of every model of an enrollment, or of some ``models``, against every test sample, (models, tests)."""
         calibrate, test_channels = self._calibration(options.calibrated), options.channels[1]
         if not isinstance(enrollment, Enrollment):
             raise InputError(f"expected an Enrollment, got {type(enrollment).__name__}.", parameter="enrollment")
-        if not self.fitted.active.equals(enrollment.parameters):
+        if not self.fitted.scored.equals(enrollment.parameters):
             raise InputError("the models were enrolled by another model, or by an earlier fit.", parameter="enrollment")
         chosen = chosen_models(enrollment, models)
         matrix = self._samples(test, "test")
         known, dtype = self.known_channels if enrollment.trained else None, score_dtype(options.dtype, test)
-        scorer = EnrollmentScorer(self.projections, self.fitted.shareable, matrix, dtype, known)
+        scorer = EnrollmentScorer(
+            self.projections, self.fitted.shareable, matrix, dtype, known, self.fitted.cell_factor
+        )
         if enrollment.channels_known:
             codes = None
             if test_channels is not None:

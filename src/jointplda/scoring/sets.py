@@ -48,8 +48,10 @@ class SetScorer:
             own = np.full(int(levels[:, k].max()) + 1, NEW, dtype=np.int64)
             own[levels[:, k]] = np.where(codes[:, k] < known.sizes[k], codes[:, k], NEW)
             trained.append(own)
-        prior, eta0, constant = known.stacked_prior(int(speakers.max()) + 1, tuple(trained))
-        solved = solve(np.concatenate([speakers[:, None], levels], axis=1), self.projection, prior)
+        assignment = np.concatenate([speakers[:, None], levels], axis=1)
+        n_cells = len(np.unique(assignment, axis=0))
+        prior, eta0, constant = known.stacked_prior(int(speakers.max()) + 1, tuple(trained), n_cells)
+        solved = solve(assignment, self.projection, prior)
         return float(solved.log_evidence(solved.sums(phi) + eta0)[0]) + constant
 
     def unknown(self, a: Array, b: Array) -> float:
