@@ -141,7 +141,7 @@ def test_one_map_step_equals_the_formulas():
     statistics = statistics_of(X, columns)
     crossing = lay_out(statistics, p.ranks)
     moments, _ = e_step(crossing, p)
-    stepped = m_step(moments, p, crossing.scatter, crossing.shift, prior, NoiseModel(False, np.full(d, 1e-12)))
+    stepped = m_step(moments, p, crossing.scatter(), crossing.shift, prior, NoiseModel(False, np.full(d, 1e-12)))
     dense = DenseModel(p.mean, p.loadings, p.noise, columns)
     R, T = dense.moments(X)
     z, covariance = dense.posterior(X)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jointplda.estimators.pipeline import Pipeline
     from jointplda.evaluation.labelled_samples import LabelledSamples
 
-CHOSEN = ("speaker_rank", "channel_rank", "noise_prior", "speaker_prior", "channel_share", "n_init")
+CHOSEN = ("speaker_rank", "channel_rank", "noise_prior", "speaker_prior", "channel_share", "interaction", "n_init")
 """Settings that the automatic search chooses; giving one of them turns it off."""
 PER_CONDITION = ("channel_rank", "channel_share", "channel_prior")
 """Settings of which there is one value, or one for every --channel."""
@@ -33,6 +33,21 @@ DETAILS = """Preprocessing is fitted on DATA and stored with the model. Without 
 settings of your own are given, embeddings are centered, scaled to length one and, where the data support it, reduced
 to 150 dimensions. --no-auto alone fits by maximum likelihood. Ctrl-C ends training and writes the model as it is (exit
 code 0); --resume continues from it."""
+
+
+class Interaction(click.ParamType):  # type: ignore[type-arg]
+    """A form of the interaction, or kappa."""
+
+    name = "interaction"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | str:
+        """The number, or the word."""
+        if isinstance(value, str) and value.lower() in ("proportional", "full"):
+            return value.lower()
+        try:
+            return float(value)
+        except ValueError:
+            self.fail(f"{value!r} is not proportional, full or a number.", param, ctx)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +65,7 @@ class TrainRequest(SampleSource):
     speaker_prior: float | None
     channel_prior: tuple[float, ...]
     channel_share: tuple[float, ...]
+    interaction: float | str | None
     max_iter: int | None
     tol: float | None
     n_init: int | None
@@ -94,7 +110,7 @@ class TrainRequest(SampleSource):
     cloup.option(
         "--auto/--no-auto", "automatic", default=None,
         help="Choose priors and ranks on held-out training speakers, and calibrate. This is the default unless a rank, "
-        "--noise-prior, --speaker-prior, --channel-share or --n-init is given.",
+        "--noise-prior, --speaker-prior, --channel-share, --interaction or --n-init is given.",
     ),
     options.count("--speaker-rank", "Columns of V.", "as many as the speakers support"),
     options.count("--channel-rank", f"Columns of U: {EACH}.", "as many as the channels support", multiple=True),
@@ -104,6 +120,9 @@ class TrainRequest(SampleSource):
                  multiple=True),
     options.probability("--channel-share", "Share of the variance between channels that U keeps, while V takes the "
                         f"rest: {EACH}.", "1", multiple=True),
+    cloup.option("--interaction", type=Interaction(), metavar="FORM|KAPPA", show_default="0",
+                 help="What a speaker and a channel do together: proportional (to the noise) or full, estimated, or a "
+                 "number, kappa; 0 for nothing. See the page on the interaction."),
     cloup.option("--noise", type=click.Choice(["full", "diagonal"]), show_default="full",
                  help="Noise covariance: full or diagonal."),
     options.count("--max-iter", "EM iterations at most.", "25, or 100 with --no-auto"),
@@ -143,6 +162,8 @@ def _check(request: TrainRequest, ctx: click.Context) -> None:
             raise click.UsageError(f"{_option(name)} needs a --channel.")
         if count not in (0, 1, len(request.channels)):
             raise click.UsageError(f"{_option(name)}: give one value, or one for every --channel.")
+    if request.interaction and not request.channels:
+        raise click.UsageError("--interaction needs a --channel.")
     if request.resume:
         typed = [name for name in STORED if ctx.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE]
         if typed:

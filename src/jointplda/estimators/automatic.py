@@ -14,9 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 from jointplda.calibration.affine import AffineCalibration
 from jointplda.errors import InputError, MildWarning, warn
 from jointplda.estimators import model_file
-from jointplda.estimators.base import ModelEstimator, unchanged_by_errors
+from jointplda.estimators.base import ModelEstimator
 from jointplda.estimators.data_checks import checked_samples, require_speakers
 from jointplda.estimators.fit_warnings import warn_of_design
+from jointplda.estimators.fitting import unchanged_by_errors
 from jointplda.estimators.joint import JointPLDA
 from jointplda.estimators.parameter_checks import check_callback, generator, per_condition
 from jointplda.model.plan import Plan

@@ -1,7 +1,7 @@
 """What the models have in common as scikit-learn estimators: files, the fitted record, and fitting."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import Any, Self
 
@@ -15,18 +15,19 @@ from jointplda.calibration.affine import AffineCalibration
 from jointplda.errors import InputError, warn
 from jointplda.estimators import model_file
 from jointplda.estimators.data_checks import checked_samples, require_speakers
-from jointplda.estimators.fit_warnings import warn_of_fit, warn_of_forgotten_channels
+from jointplda.estimators.fit_warnings import warn_of_fit
+from jointplda.estimators.fitting import fitted_model, unchanged_by_errors
 from jointplda.estimators.likelihood_methods import LikelihoodMethods
-from jointplda.estimators.parameter_checks import canonical, check_callback, checked_model, generator
+from jointplda.estimators.parameter_checks import check_callback, checked_model, generator
 from jointplda.labels import MISSING
 from jointplda.linalg import cholesky
 from jointplda.model.channel_shrinkage import ChannelShrinkage
-from jointplda.model.fit import FitResult, FitSettings, Problem, fit, supported_rank
+from jointplda.model.fit import FitSettings, Problem, fit, supported_rank
+from jointplda.model.interaction import NO_INTERACTION, CellProblem, InteractionSettings, with_loading
 from jointplda.model.parameters import Parameters
 from jointplda.model.plan import Plan, make_plan
 from jointplda.model.statistics import Statistics, encode_all
-from jointplda.model.training_posterior import posterior_fits_in_memory, training_posterior
-from jointplda.scoring.fitted import FittedModel, Trace, TrainingCounts
+from jointplda.scoring.fitted import FittedModel
 from jointplda.scoring.scorer import Scorer
 
 LEAST_FLOOR = 1e-8  # below this, rounding decides
@@ -228,7 +229,10 @@ class BasePLDA(ModelEstimator):
 
     @classmethod
     def _from_description(cls, description: model_file.ModelDescription) -> Self:
-        model = cls(**description.settings)
+        settings = dict(description.settings)
+        if "interaction_prior" in settings:
+            settings["interaction_prior"] = tuple(settings["interaction_prior"])
+        model = cls(**settings)
         model._take(description.fitted)
         model_file.restore_feature_names(model, description)
         return model
@@ -244,30 +248,41 @@ class BasePLDA(ModelEstimator):
             alone = codes[:, k] == MISSING
             index = np.where(alone, len(labels[k]) + np.cumsum(alone) - 1, codes[:, k])
             X += rng.standard_normal((len(labels[k]) + int(alone.sum()), W.shape[1]))[index] @ W.T
+        G = self.fitted_.cell_loading
+        if G.shape[1]:
+            apart = np.where((codes == MISSING).any(axis=1), np.arange(n), -1)
+            cells = np.unique(np.column_stack([codes, apart]), axis=0, return_inverse=True)[1].reshape(-1)
+            X += rng.standard_normal((int(cells.max()) + 1, G.shape[1]))[cells] @ G.T
         return X
 
     def plan(self, X: Any, y: Any, channels: Any = None) -> Plan:
         """Plan of a fit to these samples (levels, eliminated factor, memory, work), without fitting."""
         matrix = validate_data(clone(self), X, ensure_all_finite=False)
-        statistics, ranks = self._ranked(Statistics.from_samples(matrix, y, channels))
+        interaction = self._interaction(matrix.shape[1])
+        interacting, full = interaction.form != "none", interaction.form == "full"
+        statistics, ranks = self._ranked(Statistics.from_samples(matrix, y, channels, cells=interacting))
         kept, shrinkage = self._kept_conditions(ranks)
-        return make_plan(statistics.with_conditions(kept), shrinkage.ranks)
+        cells = CellProblem.of(statistics.with_conditions(kept), interacting=interacting, full=full)
+        return make_plan(cells.statistics, (*shrinkage.ranks, interaction.rank) if full else shrinkage.ranks)
 
     def _fit_samples(self, X: Any, y: Any, channels: Any) -> Self:
         with unchanged_by_errors(self):
             matrix = checked_samples(self, X, reset=True)
             require_speakers(self, y)
-            return self._fit(Statistics.from_samples(matrix, y, channels))
+            cells = self._interaction(matrix.shape[1]).form != "none"
+            return self._fit(Statistics.from_samples(matrix, y, channels, cells=cells))
 
     def _fit(self, statistics: Statistics) -> Self:
         """Run EM with the conditions whose rank and share are above 0; the others are left out."""
-        settings = self._settings()
+        settings = replace(self._settings(), interaction=self._interaction(statistics.n_features))
         statistics, ranks = self._ranked(statistics)
         kept, shrinkage = self._kept_conditions(ranks)
         used = statistics.with_conditions(kept)
         warm = self._warm_parameters(statistics.conditions, kept, shrinkage.ranks)
-        result = fit(Problem.of(used, shrinkage.ranks), settings, generator(self.random_state), warm)
-        self._take(fitted_model(result, statistics, kept, shrinkage, channels_shared=self.channels_shared))
+        problem = Problem.of(used, shrinkage.ranks, settings.interaction)
+        result = fit(problem, settings, generator(self.random_state), warm)
+        fitted = fitted_model(result, statistics, kept, shrinkage, channels_shared=self.channels_shared)
+        self._take(fitted.with_cell_share(settings.interaction.share))
         warn_of_fit(result, used, self.tol, settings.noise_floor)
         return self
 
@@ -320,11 +335,17 @@ class BasePLDA(ModelEstimator):
         old, old_kept = before.parameters.active()
         old = old if before.shrinkage is None else before.shrinkage.undo(old)
         same = before.conditions in (None, names) and old_kept == kept and old.ranks == ranks
+        old, form = with_loading(old, before.G), self._interaction(len(old.mean)).form
+        same &= (before.G is not None) == (form == "full") and (form != "none" or not before.interacts)
         return old if same and len(old.mean) == self.n_features_in_ else None
 
     def _channel_shrinkage(self, conditions: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """For each condition, the share of U U' left to its channels, and the strength of the prior of U."""
         return (1.0,) * conditions, (0.0,) * conditions
+
+    def _interaction(self, d: int) -> InteractionSettings:
+        """How the interaction of speaker and channel is fitted in d dimensions."""
+        return NO_INTERACTION
 
     def _diagonal(self) -> bool:
         """Whether D is diagonal."""
@@ -336,45 +357,3 @@ class BasePLDA(ModelEstimator):
 
     def _set_channel_rank(self, ranks: tuple[int, ...]) -> None:
         raise NotImplementedError
-
-
-def fitted_model(
-    result: FitResult, statistics: Statistics, kept: list[int], shrinkage: ChannelShrinkage, *, channels_shared: bool
-) -> FittedModel:
-    """The record of a fit; conditions that are not ``kept`` have a U without columns."""
-    parameters = shrinkage.apply(result.fit.parameters)
-    V, *channels = (canonical(W) for W in parameters.loadings)
-    loadings = [V, *(np.zeros((len(V), 0)) for _ in statistics.conditions)]
-    for k, U in zip(kept, channels, strict=True):
-        loadings[1 + k] = U
-    converged = result.fit.converged and not result.interrupted
-    trace = Trace(np.array(result.fit.log_likelihoods, dtype=np.float64), converged, result.interrupted)
-    counts = TrainingCounts(statistics.n_samples, statistics.n_speakers, statistics.n_channels)
-    fitted = FittedModel(
-        mean=parameters.mean,
-        loadings=tuple(loadings),
-        precision=parameters.precision,
-        conditions=statistics.conditions,
-        channels_shared=channels_shared,
-        trace=trace,
-        counts=counts,
-        shrinkage=shrinkage,
-        plan=result.plan,
-    )
-    used = statistics.with_conditions(kept)
-    posterior = training_posterior(used, fitted.active)
-    if posterior is None and posterior_fits_in_memory(used, shrinkage.ranks):
-        warn_of_forgotten_channels(sum(used.n_channels), len(V))
-    return fitted.with_training(posterior)
-
-
-@contextmanager
-def unchanged_by_errors(estimator: Any) -> Iterator[None]:
-    """Restore the estimator if the block raises, so that a failed fit changes nothing."""
-    before = dict(estimator.__dict__)
-    try:
-        yield
-    except BaseException:
-        estimator.__dict__.clear()
-        estimator.__dict__.update(before)
-        raise

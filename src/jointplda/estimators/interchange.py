@@ -33,7 +33,7 @@ def to_kaldi(model: Any, *, absorb_channel: bool = False) -> KaldiPlda:
     Parameters
     ----------
     model : PLDA, JointPLDA or JointPLDACV
-        Its calibration, if it has one, is left out with a warning.
+        Its calibration, if it has one, is left out with a warning, and an interaction becomes noise.
     absorb_channel : bool
         Kaldi's model has no channels. True adds U U' to the within-speaker covariance, which gives every sample a
         channel of its own; False raises if the model has a U.
@@ -44,7 +44,11 @@ def to_kaldi(model: Any, *, absorb_channel: bool = False) -> KaldiPlda:
         raise InputError(f"expected a fitted PLDA or JointPLDA, got {type(model).__name__}.")
     if model.calibration_ is not None:
         warn("Kaldi's and pyannote's models hold no calibration: scores made with the file are raw.")
-    within = model.fitted_.parameters.noise
+    fitted = model.fitted_
+    within = fitted.parameters.noise
+    if fitted.interacts:
+        warn("Kaldi's and pyannote's models hold no interaction of speaker and channel: it is written as noise.")
+        within = within + fitted.cell_loading @ fitted.cell_loading.T
     if model.U_.shape[1]:
         if not absorb_channel:
             raise InputError(

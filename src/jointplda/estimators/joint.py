@@ -5,11 +5,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from jointplda._typing import Array
 from jointplda._validation import check_choice, check_number
 from jointplda.errors import InputError, MildWarning, warn
 from jointplda.estimators.base import BasePLDA
-from jointplda.estimators.parameter_checks import per_condition
+from jointplda.estimators.parameter_checks import checked_interaction, per_condition
 from jointplda.model.fit import check_speakers, supported_rank
+from jointplda.model.interaction import InteractionSettings
+from jointplda.model.kappa import MOST, KappaPrior
 from jointplda.model.statistics import Statistics
 from jointplda.progress import ProgressCallback
 
@@ -51,6 +54,18 @@ class JointPLDA(BasePLDA):
         Strength of the prior that shrinks U U' towards a scaled identity after EM (one number, or one per condition): 1
         is one prior channel per channel of training. A few channels show few of the directions in which other channels
         will differ. U then has d columns.
+    interaction : float or {"proportional", "full"}
+        What the samples of one speaker in one channel share beside y and x: G w with G G' = kappa D^-1. A number is
+        kappa, and 0 the paper's model; "proportional" estimates kappa, "full" a G of any shape. With several conditions
+        a cell is a speaker with one combination of channels.
+    interaction_rank : int, optional
+        Columns of G in the full form. Default: the dimension.
+    interaction_prior : (float, float)
+        Belief about kappa where it is estimated: its value, and the number of cells of two samples that it counts as.
+        It decides where no speaker was heard in two channels, and fades as such speakers grow in number.
+    cell_share : float
+        How far scoring counts on the interaction: the share of G G' that two samples of one speaker in one channel are
+        taken to have in common; the rest is noise.
     noise_floor : float
         The noise variance in any direction is at least this share of the total variance there.
     warm_start : bool
@@ -109,6 +124,10 @@ class JointPLDA(BasePLDA):
         speaker_prior: float = 0.0,
         channel_share: float | Sequence[float] = 1.0,
         channel_prior: float | Sequence[float] = 0.0,
+        interaction: float | str = 0.0,
+        interaction_rank: int | None = None,
+        interaction_prior: tuple[float, float] = (0.4, 10.0),
+        cell_share: float = 1.0,
         noise_floor: float = 1e-6,
         warm_start: bool = False,
         callback: ProgressCallback | None = None,
@@ -125,6 +144,10 @@ class JointPLDA(BasePLDA):
         self.speaker_prior = speaker_prior
         self.channel_share = channel_share
         self.channel_prior = channel_prior
+        self.interaction = interaction
+        self.interaction_rank = interaction_rank
+        self.interaction_prior = interaction_prior
+        self.cell_share = cell_share
         self.noise_floor = noise_floor
         self.warm_start = warm_start
         self.callback = callback
@@ -183,6 +206,69 @@ class JointPLDA(BasePLDA):
             elif rank == 0 and self.channel_rank is None:
                 warn(f"The condition {name!r} has fewer than two channels: it is left out (rank 0).")
         return ranks
+
+    @classmethod
+    def from_parameters(
+        cls,
+        mean: Any,
+        V: Any,
+        U: Any,
+        D: Any,
+        channel_ranks: Sequence[int] | None = None,
+        *,
+        interaction: Any = 0.0,
+        cell_share: float = 1.0,
+    ) -> Self:
+        """Make a fitted model from its parameters.
+
+        Parameters
+        ----------
+        mean, V, U, D, channel_ranks
+            As in ``PLDA.from_parameters``.
+        interaction : float or (d, r)
+            kappa of an interaction that is proportional to the noise, or its loading G.
+        cell_share : float
+            As in ``JointPLDA``.
+        """
+        model = super().from_parameters(mean, V, U, D, channel_ranks)
+        share = check_number("cell_share", cell_share, 0.0, 1.0)
+        fitted = checked_interaction(model.fitted_, interaction)
+        kappa = fitted.kappa if fitted.G is None else "full"
+        model.set_params(interaction=kappa, cell_share=share)
+        model._take(fitted.with_cell_share(share))
+        return model
+
+    @property
+    def interaction_(self) -> float:
+        """kappa: variance that a speaker and a channel share beside their own, relative to the noise (mean over D)."""
+        fitted = self.fitted_
+        return (
+            fitted.kappa
+            if fitted.G is None
+            else float(np.sum((fitted.precision @ fitted.G) * fitted.G)) / len(fitted.mean)
+        )
+
+    @property
+    def G_(self) -> Array:
+        """Loading of the interaction, (d, r); (d, 0) without one."""
+        return self.fitted_.cell_loading
+
+    def _interaction(self, d: int) -> InteractionSettings:
+        share = check_number("cell_share", self.cell_share, 0.0, 1.0)
+        if not isinstance(self.interaction, str):
+            kappa = check_number("interaction", self.interaction, 0.0, MOST)
+            return InteractionSettings("fixed" if kappa else "none", kappa, share=share)
+        form = check_choice("interaction", self.interaction, ("proportional", "full"))
+        try:
+            value, weight = self.interaction_prior
+        except (TypeError, ValueError):
+            problem = f"expected a pair (value, weight), got {self.interaction_prior!r:.60}."
+            raise InputError(problem, parameter="interaction_prior") from None
+        value = check_number("interaction_prior", value, 0.0, MOST)
+        prior = KappaPrior(value, check_number("interaction_prior", weight, 0.0, 1e9))
+        rank = d if self.interaction_rank is None else self.interaction_rank
+        rank = int(check_number("interaction_rank", rank, 1, d, whole=True)) if form == "full" else 0
+        return InteractionSettings(form, value or 0.1, rank, prior, share)
 
     def _channel_shrinkage(self, conditions: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
         shares = per_condition("channel_share", self.channel_share, conditions, 0.0, 1.0)

@@ -6,8 +6,7 @@ import numpy as np
 
 from jointplda.errors import InputError
 from jointplda.estimators.scoring_methods import ScoringMethods
-from jointplda.model.estep import solve
-from jointplda.model.layout import lay_out
+from jointplda.model.interaction import CellProblem, with_loading
 from jointplda.model.posterior import Posterior, posterior
 from jointplda.model.statistics import Statistics
 
@@ -27,7 +26,7 @@ class LikelihoodMethods(ScoringMethods):
             Default: every sample is in a channel of its own.
         """
         matrix = self._checked(X)
-        return self._log_likelihood(Statistics.from_samples(matrix, y, self._conditions(channels, len(matrix))))
+        return self._log_likelihood(self._statistics(matrix, y, channels))
 
     def score(self, X: Any, y: Any, *, channels: Any = None, sample_weight: Any = None) -> float:
         """Mean log-likelihood per sample: ``log_likelihood`` divided by the number of samples.
@@ -36,8 +35,7 @@ class LikelihoodMethods(ScoringMethods):
         the third argument.
         """
         matrix = self._checked(X)
-        channels = self._conditions(channels, len(matrix))
-        statistics = Statistics.from_samples(matrix, y, channels, sample_weight=sample_weight)
+        statistics = self._statistics(matrix, y, channels, sample_weight)
         return self._log_likelihood(statistics) / statistics.n_samples
 
     def posterior(self, X: Any, y: Any, channels: Any = None) -> Posterior:
@@ -50,11 +48,19 @@ class LikelihoodMethods(ScoringMethods):
             of each sample), ``means`` (levels, r) and ``covariances`` (levels, r, r).
         """
         matrix = self._checked(X)
-        return posterior(matrix, y, self._conditions(channels, len(matrix)), self._scorer().fitted.parameters)
+        fitted = self._scorer().fitted
+        return posterior(matrix, y, self._conditions(channels, len(matrix)), fitted.parameters, fitted.G)
+
+    def _statistics(self, matrix: Any, y: Any, channels: Any, sample_weight: Any = None) -> Statistics:
+        cells, channels = self._scorer().fitted.interacts, self._conditions(channels, len(matrix))
+        return Statistics.from_samples(matrix, y, channels, sample_weight=sample_weight, cells=cells)
 
     def _log_likelihood(self, statistics: Statistics) -> float:
-        active, kept = self._scorer().fitted.parameters.active()
-        return solve(lay_out(statistics.with_conditions(kept), active.ranks), active).log_likelihood
+        fitted = self._scorer().fitted
+        active, kept = fitted.parameters.active()
+        used = statistics.with_conditions(kept)
+        cells = CellProblem.of(used, interacting=fitted.interacts, full=fitted.G is not None)
+        return cells.log_likelihood(with_loading(active, fitted.G))
 
     def _conditions(self, channels: Any, n: int) -> Any:
         """Channels with one column per condition of the fitted model, in the order of training."""

@@ -1,6 +1,7 @@
 """Checks of the parameters and settings of estimators."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -10,6 +11,7 @@ from jointplda._typing import Array
 from jointplda._validation import check_number
 from jointplda.errors import InputError
 from jointplda.linalg import cholesky, symmetric
+from jointplda.model.kappa import MOST
 from jointplda.scoring.fitted import FittedModel, Trace
 
 
@@ -66,6 +68,17 @@ def checked_model(
     ends = np.cumsum([0, *ranks])
     loadings = (V.copy(), *(U[:, a:b].copy() for a, b in pairwise(ends)))
     return FittedModel(mean.copy(), loadings, symmetric(D), None, channels_shared, Trace(np.zeros(0), False))
+
+
+def checked_interaction(fitted: FittedModel, interaction: Any) -> FittedModel:
+    """The same model with an interaction: kappa, or a loading G (d, r)."""
+    if np.ndim(interaction) == 0:
+        return replace(fitted, kappa=check_number("interaction", interaction, 0.0, MOST))
+    G = _finite(interaction, "interaction")
+    if G.ndim != 2 or len(G) != len(fitted.mean):
+        problem = f"expected kappa, or G of shape ({len(fitted.mean)}, r), got shape {G.shape}."
+        raise InputError(problem, parameter="interaction")
+    return replace(fitted, G=G.copy() if G.shape[1] else None)
 
 
 def _finite(values: Any, name: str) -> Array:

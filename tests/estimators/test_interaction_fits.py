@@ -1,0 +1,193 @@
+"""Models with an interaction of speaker and channel: what is drawn comes back, and every number is the dense one."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from jointplda import InputError, JointPLDA, Statistics
+from jointplda.calibration import AffineCalibration
+from oracles.dense import DenseModel
+
+D = 3
+
+
+def world(kappa, speakers=60, per_speaker=3, samples=2, d=D, channels=8, seed=0, full=False):
+    """Samples of a model with an interaction, every speaker in a few channels; and the model."""
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(d, d))
+    noise = A @ A.T / d + 0.5 * np.eye(d)
+    G = np.sqrt(kappa) * np.linalg.cholesky(noise) if not full else rng.normal(size=(d, 1))
+    truth = JointPLDA.from_parameters(
+        rng.normal(size=d),
+        rng.normal(size=(d, 2)),
+        rng.normal(size=(d, 1)),
+        np.linalg.inv(noise),
+        interaction=G if full else kappa,
+    )
+    s = np.repeat(np.arange(speakers), per_speaker * samples)
+    c = np.concatenate([np.repeat(rng.permutation(channels)[:per_speaker], samples) for _ in range(speakers)])
+    return truth.sample(s, channels=c, random_state=seed), s, c, truth
+
+
+@pytest.mark.parametrize("kappa", [0.5, 1.5])
+def test_kappa_comes_back(kappa):
+    X, s, c, _ = world(kappa, speakers=500, d=8, channels=20)
+    model = JointPLDA(2, 1, interaction="proportional").fit(X, s, channels=c)
+    assert model.interaction_ == pytest.approx(kappa, rel=0.1)
+    assert model.G_.shape == (8, 8)
+    assert_allclose(model.G_ @ model.G_.T, model.interaction_ * np.linalg.inv(model.D_), rtol=1e-8, atol=1e-10)
+
+
+def test_no_interaction_is_found_where_there_is_none():
+    X, s, c, _ = world(0.0, speakers=500, d=8, channels=20)
+    model = JointPLDA(2, 1, interaction="proportional").fit(X, s, channels=c)
+    assert model.interaction_ < 0.05
+
+
+def test_a_loading_comes_back():
+    X, s, c, truth = world(0.0, speakers=800, full=True)
+    model = JointPLDA(2, 1, interaction="full", interaction_rank=1, tol=1e-8, max_iter=500).fit(X, s, channels=c)
+    expected = truth.G_ @ truth.G_.T
+    assert_allclose(model.G_ @ model.G_.T, expected, atol=0.15 * np.abs(expected).max())
+    assert model.interaction_ == pytest.approx(truth.interaction_, rel=0.2)
+
+
+def test_each_form_reaches_at_least_the_likelihood_of_the_one_it_contains():
+    X, s, c, _ = world(0.8)
+    ends = [
+        JointPLDA(2, 1, interaction=form, interaction_prior=(0.4, 0.0), tol=1e-9, max_iter=2000).fit(X, s, channels=c)
+        for form in (0.0, "proportional", "full")
+    ]
+    trace = [model.log_likelihoods_[-1] for model in ends]
+    assert trace[0] < trace[1] < trace[2]
+    for model in ends:
+        assert np.diff(model.log_likelihoods_).min() > -1e-9
+        assert model.score(X, s, channels=c) == pytest.approx(model.log_likelihoods_[-1], rel=1e-10)
+
+
+def test_zero_is_the_model_of_the_paper():
+    X, s, c, _ = world(0.5)
+    plain, zero = JointPLDA(2, 1).fit(X, s, channels=c), JointPLDA(2, 1, interaction=0).fit(X, s, channels=c)
+    for name in ("mean_", "V_", "U_", "D_", "log_likelihoods_"):
+        assert_array_equal(getattr(plain, name), getattr(zero, name))
+    assert zero.interaction_ == 0.0
+    assert zero.G_.shape == (D, 0)
+
+
+@pytest.mark.parametrize("form", [0.7, "proportional", "full"])
+def test_likelihood_and_posterior_are_the_dense_ones(form):
+    X, s, c, _ = world(0.5, speakers=12, channels=4)
+    model = JointPLDA(2, 1, interaction=form, max_iter=5, tol=0.0).fit(X, s, channels=c)
+    if form == 0.7:
+        assert model.interaction_ == 0.7
+    rng = np.random.default_rng(1)
+    Y, who = 2.0 * rng.normal(size=(14, D)), rng.integers(0, 4, 14)
+    where = [None if rng.random() < 0.3 else int(v) for v in rng.integers(0, 3, 14)]
+    cells = [None if channel is None else (speaker, channel) for speaker, channel in zip(who, where)]
+    noise = np.linalg.inv(model.D_)
+    dense = DenseModel(model.mean_, [model.V_, model.U_, model.G_], noise, [list(who), where, cells])
+    channels = np.array(where, dtype=object)
+    assert model.log_likelihood(Y, who, channels) == pytest.approx(dense.log_likelihood(Y), rel=1e-9)
+    posterior = model.posterior(Y, who, channels)
+    assert posterior.log_likelihood == pytest.approx(dense.log_likelihood(Y), rel=1e-9)
+    z, covariance = dense.posterior(Y)
+    for latents, k in ((posterior.speakers, 0), (posterior.channels[0], 1)):
+        for i in range(len(Y)):
+            rows = dense._rows(k, i)
+            level = latents.index[i]
+            assert_allclose(latents.means[level], z[rows], rtol=1e-8, atol=1e-9)
+            assert_allclose(latents.covariances[level], covariance[np.ix_(rows, rows)], rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("form", ["proportional", "full"])
+def test_training_channels_are_ratios_of_joint_likelihoods(form):
+    """With training channels, a score is the ratio of the joint densities of all training data and the trial."""
+    X, s, c, _ = world(0.5, speakers=8, channels=3, seed=2)
+    model = JointPLDA(2, 1, interaction=form, max_iter=5, tol=0.0).fit(X, s, channels=c)
+    rng = np.random.default_rng(3)
+    E, T = rng.normal(size=(2, D)), rng.normal(size=(2, D))
+    ce, ct = [0, 1], [0, 2]
+    scores = model.score_matrix(E, T, enroll_channels=ce, test_channels=ct)
+    noise = np.linalg.inv(model.D_)
+
+    def joint(i, j, same):
+        samples = np.concatenate([X, E[[i]], T[[j]]])
+        who = [*s.tolist(), "a", "a" if same else "b"]
+        where = [*c.tolist(), ce[i], ct[j]]
+        columns = [who, where, list(zip(who, where))]
+        return DenseModel(model.mean_, [model.V_, model.U_, model.G_], noise, columns).log_likelihood(samples)
+
+    for i in range(2):
+        for j in range(2):
+            assert scores[i, j] == pytest.approx(joint(i, j, True) - joint(i, j, False), abs=1e-6)
+    chances = model.predict_proba(T, channels=["new", "new"])
+    expected = []
+    for t in T:
+        values = []
+        for speaker in range(8):
+            who, where = [*s.tolist(), speaker], [*c.tolist(), "new"]
+            columns = [who, where, list(zip(who, where))]
+            dense = DenseModel(model.mean_, [model.V_, model.U_, model.G_], noise, columns)
+            values.append(dense.log_likelihood(np.concatenate([X, t[None]])))
+        weights = np.exp(np.array(values) - max(values))
+        expected.append(weights / weights.sum())
+    assert_allclose(chances, expected, atol=1e-6)
+
+
+def test_stored_copied_and_fitted_from_statistics(tmp_path):
+    X, s, c, _ = world(0.5)
+    for form in ("proportional", "full", 0.3):
+        model = JointPLDA(2, 1, interaction=form, cell_share=0.5, max_iter=10).fit(X, s, channels=c)
+        statistics = Statistics.from_samples(X, s, c, cells=True)
+        again = JointPLDA(2, 1, interaction=form, cell_share=0.5, max_iter=10).fit_statistics(statistics)
+        assert_allclose(again.score_matrix(X[:5], X[:5]), model.score_matrix(X[:5], X[:5]), rtol=1e-8, atol=1e-8)
+        model.save(tmp_path / "model")
+        loaded = JointPLDA.load(tmp_path / "model")
+        assert loaded.get_params() == model.get_params()
+        assert loaded.fitted_.cell_share == 0.5
+        known = {"enroll_channels": c[:5], "test_channels": c[:5]}
+        assert_array_equal(loaded.score_matrix(X[:5], X[:5], **known), model.score_matrix(X[:5], X[:5], **known))
+        calibrated = model.with_calibration(AffineCalibration(0.5, 1.0))
+        assert_allclose(calibrated.score_matrix(X[:5], X[:5]), 0.5 * model.score_matrix(X[:5], X[:5]) + 1.0)
+        whole = calibrated.score_matrix(model.prepare(X[:5]), X[:5], calibrated=False)
+        assert_array_equal(whole, model.score_matrix(X[:5], X[:5]))
+    with pytest.raises(InputError, match="hold no sums of cells"):
+        JointPLDA(2, 1, interaction="full").fit_statistics(Statistics.from_samples(X, s, c))
+
+
+@pytest.mark.parametrize("form", ["proportional", "full"])
+def test_a_warm_start_goes_on(form):
+    X, s, c, _ = world(0.5)
+    settings = {"interaction": form, "tol": 0.0, "channel_prior": 0.5, "channel_share": 0.8}
+    whole = JointPLDA(2, 1, max_iter=8, **settings).fit(X, s, channels=c)
+    model = JointPLDA(2, 1, max_iter=4, warm_start=True, **settings).fit(X, s, channels=c).fit(X, s, channels=c)
+    assert_allclose(model.log_likelihoods_, whole.log_likelihoods_[4:], rtol=1e-9)
+    other = model.set_params(interaction=0.0).fit(X, s, channels=c)
+    assert other.interaction_ == 0.0
+
+
+def test_a_belief_decides_where_every_speaker_is_in_one_channel():
+    """Nothing in such data tells the interaction from the speaker."""
+    X, s, c, _ = world(0.5, speakers=200, per_speaker=1, samples=4)
+    for belief in (0.2, 0.9):
+        model = JointPLDA(None, 1, interaction="proportional", interaction_prior=(belief, 400.0), speaker_prior=0.01)
+        assert model.fit(X, s, channels=c).interaction_ == pytest.approx(belief, rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"interaction": -1.0}, "interaction: expected a number from 0"),
+        ({"interaction": "some"}, 'interaction: expected "proportional" or "full"'),
+        ({"interaction": "full", "interaction_rank": 9}, "interaction_rank: expected a whole number from 1 to 3"),
+        ({"interaction": "full", "interaction_prior": 0.4}, "interaction_prior: expected a pair"),
+        ({"interaction": "proportional", "interaction_prior": (-1, 2)}, "interaction_prior: expected a number"),
+        ({"interaction": 0.5, "cell_share": 2.0}, "cell_share: expected a number from 0 to 1"),
+    ],
+)
+def test_bad_settings(settings, message):
+    X, s, c, _ = world(0.5, speakers=10)
+    with pytest.raises(InputError, match=message):
+        JointPLDA(2, 1, **settings).fit(X, s, channels=c)
+    with pytest.raises(InputError, match="interaction: expected kappa, or G of shape"):
+        JointPLDA.from_parameters(np.zeros(3), np.eye(3), None, np.eye(3), interaction=np.eye(4))
