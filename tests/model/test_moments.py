@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from jointplda.model.start import moment_covariances
+from jointplda.model.interaction import cell_means
+from jointplda.model.start import cell_covariances, moment_covariances
 from jointplda.model.statistics import Statistics
 
 D = 2
@@ -23,6 +24,31 @@ def columns_of_the_root(mean, covariances, codes):
         Sigma += np.kron(same, B)
     values, vectors = np.linalg.eigh(Sigma)
     return [(np.sqrt(max(v, 0.0)) * w).reshape(n, D) for v, w in zip(values, vectors.T)]
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+@pytest.mark.parametrize("conditions", [1, 2])
+def test_with_an_interaction_too(conditions, missing):
+    """The cell is one more factor, and what is within cells is noise."""
+    rng = np.random.default_rng(10 + conditions)
+    n = 40
+    codes = np.column_stack([rng.integers(0, 6, n), *(rng.integers(0, 3, n) for _ in range(conditions))])
+    codes[:, 1:][rng.random((n, conditions)) < missing] = -1
+    cells = np.unique(codes, axis=0, return_inverse=True)[1].reshape(-1)
+    cells[(codes < 0).any(axis=1)] = -1
+    truth = []
+    for _ in range(conditions + 3):
+        A = rng.normal(size=(D, D))
+        truth.append(A @ A.T + 0.5 * np.eye(D))
+    channels = np.where(codes[:, 1:] < 0, None, codes[:, 1:].astype(object))
+    total = [np.zeros((D, D)) for _ in truth]
+    for X in columns_of_the_root(rng.normal(size=D), truth, np.column_stack([codes, cells])):
+        statistics = Statistics.from_samples(X, codes[:, 0], channels, shift=np.zeros(D), cells=True)
+        moments = cell_covariances(statistics, cell_means(statistics)[1])
+        for sums, covariance in zip(total, (*moments.between, moments.cell, moments.within), strict=True):
+            sums += covariance
+    for sums, covariance in zip(total, truth, strict=True):
+        assert_allclose(sums, covariance, rtol=1e-7, atol=1e-7)
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.3])

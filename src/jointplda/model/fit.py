@@ -15,12 +15,20 @@ from jointplda.model.layout import Layout, lay_out
 from jointplda.model.mstep import NoiseModel
 from jointplda.model.parameters import Parameters
 from jointplda.model.plan import Plan
-from jointplda.model.start import Covariances, make_prior, moment_covariances, start_at_random, start_from_moments
+from jointplda.model.start import (
+    Covariances,
+    cell_covariances,
+    make_prior,
+    moment_covariances,
+    start_at_random,
+    start_from_moments,
+)
 from jointplda.model.statistics import Statistics
 from jointplda.progress import ProgressCallback
 
 ONE_THREAD_WORK = 5e8
 FAR = 30.0  # standard deviations
+LEAST_KAPPA, USUAL_KAPPA, MOST_KAPPA = 0.02, 0.4, 3.0  # where EM starts
 
 
 @dataclass(frozen=True)
@@ -90,7 +98,17 @@ class Problem:
         full = interaction.form == "full"
         cells = CellProblem.of(statistics, interacting=interaction.form != "none", full=full)
         layout = lay_out(cells.statistics, (*ranks, interaction.rank) if full else ranks)
-        return cls(statistics, ranks, moment_covariances(statistics), layout, cells.within)
+        within = cells.within
+        covariances = moment_covariances(statistics) if within is None else cell_covariances(statistics, within)
+        return cls(statistics, ranks, covariances, layout, within)
+
+    @property
+    def start_kappa(self) -> float:
+        """Where the estimate of kappa starts: that of the moments, or a usual value."""
+        cell, within = self.covariances.cell, self.covariances.within
+        if cell is None:
+            return USUAL_KAPPA
+        return float(np.clip(np.trace(cell) / np.trace(within), LEAST_KAPPA, MOST_KAPPA))
 
 
 def fit(problem: Problem, settings: FitSettings, rng: np.random.Generator, warm: Parameters | None = None) -> FitResult:
@@ -112,9 +130,10 @@ def fit(problem: Problem, settings: FitSettings, rng: np.random.Generator, warm:
                 start = _resumed(warm, statistics, noise)
             elif attempt == 0 and settings.init != "random":
                 start = start_from_moments(statistics, covariances, ranks, noise, prior)
-                start = settings.interaction.start(start)
+                start = settings.interaction.start(start, problem.start_kappa)
             else:
-                start = settings.interaction.start(start_at_random(statistics, ranks, noise, rng))
+                start = start_at_random(statistics, ranks, noise, rng)
+                start = settings.interaction.start(start, problem.start_kappa)
             run = run_em(
                 layout,
                 start,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,6 +62,23 @@ def _means_of_size(codes: IntArray, means: Array, size: float) -> PatternSums:
     return PatternSums(float(len(codes)), means.sum(axis=0), means.T @ means, levels, links, None, size)
 
 
+def with_cell_condition(statistics: Statistics) -> Statistics:
+    """The same statistics with the cell as one more condition; samples that lack a label lack this one too."""
+    parts: dict[tuple[bool, ...], PatternSums] = {}
+    labels: tuple[Hashable, ...] = ()
+    for pattern, part in statistics.parts.items():
+        if not all(pattern) or part.cells is None:
+            parts[*pattern, False] = part
+            continue
+        cells, at = part.cells, len(pattern) + 1
+        index = np.arange(len(cells.counts))
+        labels = tuple(map(tuple, cells.codes.tolist()))
+        links = {(k, at): summed_links(cells.codes[:, k], index, cells.counts) for k in range(at)}
+        levels = {**part.levels, at: Levels(index, cells.counts, cells.sums)}
+        parts[*pattern, True] = PatternSums(part.count, part.total, part.scatter, levels, {**part.links, **links})
+    return Statistics((*statistics.labels, labels), (*statistics.conditions, "cell"), statistics.shift, parts)
+
+
 @dataclass(frozen=True)
 class InteractionSettings:
     """How the interaction of speaker and channel is fitted.
@@ -70,7 +88,7 @@ class InteractionSettings:
     form : {"none", "fixed", "proportional", "full"}
         No interaction (the paper); kappa given; kappa estimated; G estimated.
     kappa : float
-        The value given, or where EM starts.
+        The value given, or believed.
     rank : int
         Columns of G in the full form.
     prior : KappaPrior
@@ -85,12 +103,13 @@ class InteractionSettings:
     prior: KappaPrior = NO_BELIEF
     share: float = 1.0
 
-    def start(self, parameters: Parameters) -> Parameters:
-        """Parameters without an interaction as a start of EM with one."""
+    def start(self, parameters: Parameters, kappa: float) -> Parameters:
+        """Parameters without an interaction as a start of EM with one, near ``kappa`` if it is estimated."""
+        kappa = kappa if self.form in ("proportional", "full") else self.kappa
         if self.form != "full":
-            return Parameters(parameters.mean, parameters.loadings, parameters.noise, self.kappa)
+            return Parameters(parameters.mean, parameters.loadings, parameters.noise, kappa)
         values, vectors = np.linalg.eigh(parameters.noise)
-        G = (vectors * np.sqrt(self.kappa * values))[:, -self.rank :]
+        G = (vectors * np.sqrt(kappa * values))[:, -self.rank :]
         return Parameters(parameters.mean, (*parameters.loadings, G), parameters.noise)
 
 

@@ -9,6 +9,8 @@ from scipy.sparse.csgraph import connected_components
 
 from jointplda._typing import Array
 from jointplda.linalg import cholesky, symmetric
+from jointplda.model.cell_sums import WithinCells
+from jointplda.model.interaction import with_cell_condition
 from jointplda.model.kappa import KappaPrior
 from jointplda.model.layout import link_table
 from jointplda.model.mstep import NoiseModel, Prior, target
@@ -27,13 +29,27 @@ class Covariances:
 
     between: tuple[Array, ...]
     within: Array
+    cell: Array | None = None
 
 
-def moment_covariances(statistics: Statistics) -> Covariances:
+def cell_covariances(statistics: Statistics, within: WithinCells) -> Covariances:
+    """Method-of-moments covariances of a model in which speaker and channel interact.
+
+    C is the scatter within cells over its degrees of freedom, and the cell is one more factor of the moment equations.
+    Without enough cells of two samples the interaction is part of C.
+    """
+    if within.freedom <= LEAST_FREEDOM * statistics.n_samples:
+        return moment_covariances(statistics)
+    moments = moment_covariances(with_cell_condition(statistics), within.scatter / within.freedom)
+    return Covariances(moments.between[:-1], moments.within, moments.between[-1])
+
+
+def moment_covariances(statistics: Statistics, within: Array | None = None) -> Covariances:
     """Covariances within and between levels, corrected for the level counts.
 
-    The covariance within, C, is the scatter around least-squares means of all levels, divided by its degrees of
-    freedom. With T_k = sum over the levels b of factor k of f_b f_b' / n_b, the covariances B_j between levels solve
+    The covariance within, C, is the given one, or the scatter around least-squares means of all levels, divided by its
+    degrees of freedom. With T_k = sum over the levels b of factor k of f_b f_b' / n_b, the covariances B_j between
+    levels solve
 
         E[T_k]          = N mu mu' + sum_j c_kj B_j + (levels of k) C,     c_kj = sum_b sum_b' n_bb'^2 / n_b
         E[N mbar mbar'] = N mu mu' + sum_j (sum_b n_b^2 / N) B_j + C.
@@ -46,7 +62,7 @@ def moment_covariances(statistics: Statistics) -> Covariances:
     total = np.sum([part.total for part in parts], axis=0)
     counts = [statistics.level_counts(k) for k in range(K)]
     alone = [sum(part.count for part in parts if k not in part.levels) for k in range(K)]
-    within = _within(statistics)
+    within = _within(statistics) if within is None else within
     squares = [_sum_of_squares(statistics, k, counts[k]) for k in range(K)]
     squares.append(np.outer(total, total) / n)
     # Rows: factors, then the grand mean. Columns: B_k, then N mu mu'.
