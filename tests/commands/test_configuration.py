@@ -40,7 +40,7 @@ MISTAKES = {
     "[train]\nspeeker = 1": (2, "[train] has no option 'speeker'. (Did you mean one of: 'speaker',"),
     "[train]\nmax_iter = 1": (2, "[train] has no option 'max_iter'. Did you mean 'max-iter'?"),
     "[train]\nconfig = 'x'": (2, "[train] has no option 'config'."),
-    "[trian]\npca = 3": (2, "[trian] is no command. Did you mean 'train'?"),
+    "[scroe]\nout = 3": (2, "[scroe] is no command. Did you mean 'score'?"),
     "= 3": (1, "not a TOML file"),
 }
 

@@ -12,7 +12,7 @@ import cloup
 
 from jointplda.errors import JointPLDAError
 
-COMMANDS = ("demo", "tune", "train", "score", "calibrate", "evaluate", "compare", "info", "convert")
+COMMANDS = ("demo", "variance", "tune", "train", "score", "calibrate", "evaluate", "compare", "info", "convert")
 
 
 class LazyCommands(cloup.Group):

@@ -1,0 +1,148 @@
+"""Analysis of variance: how much of it is the speaker's, the channel's, of the two together, and noise.
+
+With factors k (the speaker, each condition, and the cell) and traces of covariances b_k and c, the sums of squares
+
+    t_k = sum over the levels of k of |f_b|^2 / n_b,     t = |f|^2 / N,     q = sum over the cells of |m - m_k|^2
+
+have the expectations that ``start.moment_covariances`` states: q / (N - cells) is c, and the b_k solve linear
+equations.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.stats import t as student
+
+from jointplda._typing import Array, IntArray
+from jointplda.errors import InputError
+from jointplda.progress import Progress, ProgressCallback
+
+GROUPS = 100
+
+
+@dataclass(frozen=True)
+class VarianceShares:
+    """Shares of the total variance, with 90 % intervals.
+
+    Attributes
+    ----------
+    names : tuple of str
+        "speaker", each condition, "interaction", "noise".
+    shares : (components,)
+        Of their sum; an estimate below 0 counts as 0.
+    intervals : (components, 2)
+    kappa : float
+        Interaction over noise.
+    kappa_interval : (2,)
+    """
+
+    names: tuple[str, ...]
+    shares: Array
+    intervals: Array
+    kappa: float
+    kappa_interval: Array
+
+
+def variance_shares(
+    X: Array, codes: IntArray, conditions: tuple[str, ...], *, callback: ProgressCallback | None = None
+) -> VarianceShares:
+    """Analysis of variance of labelled samples.
+
+    Parameters
+    ----------
+    X : (n, d)
+    codes : (n, 1 + conditions) int64
+        Speaker and channels of each sample, none missing.
+    conditions : tuple of str
+
+    Notes
+    -----
+    Intervals come from the jackknife: speakers are left out in turn, then the channels of each condition (in at most
+    100 groups), the variances of the factors add up, and the degrees of freedom follow Satterthwaite. Drawing speakers
+    and channels with replacement would not do: two copies of a speaker share their cells, so that part of the
+    interaction would count as the channel's.
+    """
+    cells, which = np.unique(codes, axis=0, return_inverse=True)
+    which = which.reshape(-1)
+    counts = np.bincount(which).astype(np.float64)
+    if len(cells) == len(X) or len(cells) < 2:
+        raise InputError("expected speakers with two or more samples in a channel, and two or more speakers.")
+    X = X - X.mean(axis=0)
+    sums = _sums(which, X, len(cells))
+    squares = np.bincount(which, np.sum(X**2, axis=1)) - np.sum(sums**2, axis=1) / counts
+    groups = [_groups(cells[:, k]) for k in range(cells.shape[1])]
+    total, done = sum(int(group.max()) + 1 for group in groups), 0
+    left_out: list[Array] = []
+    for group in groups:
+        values = []
+        for g in range(int(group.max()) + 1):
+            kept = group != g
+            if counts[kept].sum() > kept.sum():
+                values.append(_shares_and_kappa(_components(cells[kept], counts[kept], sums[kept], squares[kept])))
+            done += 1
+            if callback is not None:
+                callback(Progress("variance", done, total))
+        left_out.append(np.array(values))
+    estimate = _shares_and_kappa(_components(cells, counts, sums, squares))
+    half = _half_width(left_out)
+    low, high = np.maximum(estimate - half, 0.0), estimate + half
+    intervals = np.column_stack([low, np.append(np.minimum(high[:-1], 1.0), high[-1])])
+    names = ("speaker", *conditions, "interaction", "noise")
+    return VarianceShares(names, estimate[:-1], intervals[:-1], float(estimate[-1]), intervals[-1])
+
+
+def _groups(levels: IntArray) -> IntArray:
+    """Number of the group, at most GROUPS, in which a cell is left out."""
+    _, levels = np.unique(levels, return_inverse=True)
+    return np.asarray(levels.reshape(-1) % GROUPS, dtype=np.int64)
+
+
+def _half_width(left_out: list[Array], level: float = 0.9) -> Array:
+    """Half width of jackknife intervals from the estimates (groups, quantities) without each group, for every factor.
+
+    Infinite where a factor has fewer than two groups to leave out.
+    """
+    if any(len(values) < 2 for values in left_out):
+        size = max(values.shape[-1] for values in left_out)
+        return np.full(size, np.inf)
+    variances = np.array([(len(v) - 1) * v.var(axis=0) for v in left_out])
+    freedom = np.array([len(v) - 1.0 for v in left_out])
+    total = variances.sum(axis=0)
+    fourth = np.sum(variances**2 / freedom[:, None], axis=0)
+    pooled = np.divide(total**2, fourth, out=np.full_like(total, freedom.sum()), where=fourth > 0)
+    width: Array = student.ppf((1 + level) / 2, pooled) * np.sqrt(total)
+    return width
+
+
+def _components(codes: IntArray, counts: Array, sums: Array, squares: Array) -> Array:
+    """Traces b of every factor, of the cell, and c, (factors + 2,)."""
+    n, K = counts.sum(), codes.shape[1]
+    c = squares.sum() / (n - len(counts))
+    columns = [np.unique(codes[:, k], return_inverse=True)[1].reshape(-1) for k in range(K)] + [np.arange(len(counts))]
+    totals = [np.bincount(column, counts) for column in columns]
+    design, values = np.full((K + 2, K + 2), n), np.zeros(K + 2)
+    design[:, K + 1] = 1.0
+    for k, column in enumerate(columns):
+        levels = _sums(column, sums, len(totals[k]))
+        values[k] = np.sum(np.sum(levels**2, axis=1) / totals[k]) - len(totals[k]) * c
+        design[K + 1, k] = totals[k] @ totals[k] / n
+        for j, other in enumerate(columns):
+            if j != k:
+                linked = np.bincount(np.unique(column * len(totals[j]) + other, return_inverse=True)[1], counts)
+                owner = np.unique(column * len(totals[j]) + other) // len(totals[j])
+                design[k, j] = np.sum(linked**2 / totals[k][owner])
+    values[K + 1] = np.sum(sums.sum(axis=0) ** 2) / n - c
+    solved = np.linalg.pinv(design, rcond=1e-8) @ values
+    return np.append(solved[: K + 1], c)
+
+
+def _sums(index: IntArray, values: Array, size: int) -> Array:
+    indicator = csr_array((np.ones(len(index)), index, np.arange(len(index) + 1)), shape=(len(index), size))
+    return np.asarray(indicator.T @ values)
+
+
+def _shares_and_kappa(components: Array) -> Array:
+    """Shares of the components and, last, the interaction over the noise."""
+    positive = np.maximum(components, 0.0)
+    return np.append(positive / positive.sum(), positive[-2] / positive[-1])
