@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from jointplda import JointPLDA
+from jointplda.commands.variance_command import _meaning
 from jointplda.embedding_table import EmbeddingTable
 from jointplda.formats import write_embeddings
+from jointplda.model.variance_shares import VarianceShares
 from worlds.command_line import run
 
 
@@ -38,14 +40,25 @@ def test_shares_and_kappa(data):
     low, high = result["kappa_interval"]
     assert low < result["kappa"] < high
     text = run(*options)
-    assert "speaker and channel interact (40 speakers" in text.stdout
+    assert "speaker and channel interact: try train" in text.stdout
     assert "interaction" in text.stdout
     assert "--interaction" in text.stdout
 
 
 def test_speakers_in_one_channel_are_said(data):
-    done = run("variance", data, "--speaker", "speaker", "--channel", "home")
-    assert "cannot be told from the speaker" in done.stdout
+    done = run("variance", data, "--speaker", "speaker", "--channel", "home", code=1)
+    assert "cannot be told apart: expected speakers in two or more channels" in done.stderr
+
+
+def test_meaning():
+    def meaning(low, high):
+        interval = np.array([low, high])
+        return _meaning(VarianceShares((), interval, interval, 0.0, interval))
+
+    assert meaning(0.0, np.inf).startswith("one speaker or channel decides alone")
+    assert meaning(0.0, 0.09).startswith("speaker and channel hardly interact")
+    assert meaning(0.0, 0.3).startswith("whether")
+    assert meaning(0.05, 0.3).startswith("speaker and channel interact")
 
 
 def test_a_channel_is_needed(data):

@@ -72,16 +72,31 @@ def test_jackknife_of_a_mean_is_its_standard_error():
     assert_allclose(_half_width([without]), [expected], rtol=1e-12)
     constant = np.zeros((4, 1))
     assert_allclose(_half_width([without, constant]), [expected], rtol=1e-12)
-    assert np.isinf(_half_width([without, constant[:1]])).all()
+    assert np.isinf(_half_width([without, [None, constant[0]]])).all()
 
 
-def test_one_channel_tells_nothing_of_others():
+def test_one_channel_or_speaker_that_decides_alone():
+    """Without one of two channels, or without the only speaker in both, nothing tells the components apart."""
     X, codes, _ = drawn(0, speakers=10, channels=2)
-    found = variance_shares(X[codes[:, 1] == 0], codes[codes[:, 1] == 0], ("channel",))
-    assert found.intervals.tolist() == [[0, 1]] * 4
-    assert found.kappa_interval[1] == np.inf
+    several = drawn(0, speakers=10, channels=3)
+    kept = (several[1][:, 1] == several[1][:, 0] % 3) | (several[1][:, 0] == 0)
+    for samples, labels in [(X, codes), (several[0][kept], several[1][kept])]:
+        found = variance_shares(samples, labels, ("channel",))
+        assert found.intervals.tolist() == [[0, 1]] * 4
+        assert found.kappa_interval.tolist() == [0, np.inf]
+
+
+@pytest.mark.parametrize("kept", ["one channel", "one speaker", "a channel of their own"])
+def test_components_that_cannot_be_told_apart_are_refused(kept):
+    X, codes, _ = drawn(0, speakers=10, channels=3)
+    rows = {"one channel": codes[:, 1] == 0, "one speaker": codes[:, 0] == 0}
+    rows["a channel of their own"] = codes[:, 1] == codes[:, 0] % 3
+    with pytest.raises(InputError, match="cannot be told apart"):
+        variance_shares(X[rows[kept]], codes[rows[kept]], ("channel",))
 
 
 def test_what_cannot_be_analysed_is_refused():
     with pytest.raises(InputError, match="two or more samples in a channel"):
         variance_shares(np.eye(4), np.array([[0, 0], [0, 1], [1, 0], [1, 1]]), ("channel",))
+    with pytest.raises(InputError, match="all of them are copies"):
+        variance_shares(np.repeat(np.eye(4), 2, axis=0), np.repeat([[0, 0], [0, 1], [1, 0], [1, 1]], 2, axis=0), ("c",))

@@ -83,7 +83,7 @@ def _variance(request: VarianceRequest, messages: Messages) -> None:
         for name, share, (low, high) in zip(found.names, found.shares, found.intervals, strict=True)
     ]
     print_table("Of the variance", ["", "share", "90 % interval"], rows)
-    print_facts("", [("kappa", _kappa_text(found)), ("meaning", _meaning(found, codes[labelled]))])
+    print_facts("", [("kappa", _kappa_text(found)), ("meaning", _meaning(found))])
 
 
 def _kappa_text(found: VarianceShares) -> str:
@@ -91,13 +91,12 @@ def _kappa_text(found: VarianceShares) -> str:
     return f"{found.kappa:.2f} (90 %: {low:.2f} to {high:.2f}), the interaction over the noise"
 
 
-def _meaning(found: VarianceShares, codes: Any) -> str:
-    import numpy as np
-
-    channels = [len(np.unique(codes[codes[:, 0] == speaker, 1:], axis=0)) for speaker in np.unique(codes[:, 0])]
-    crossed = sum(count > 1 for count in channels)
-    if not crossed:
-        return "no speaker is in two channels, so that the interaction cannot be told from the speaker"
-    if found.kappa < SMALL_KAPPA:
+def _meaning(found: VarianceShares) -> str:
+    low, high = found.kappa_interval
+    if high == float("inf"):
+        return "one speaker or channel decides alone: there are too few to tell"
+    if high < SMALL_KAPPA:
         return "speaker and channel hardly interact: the plain model will do"
-    return f"speaker and channel interact ({crossed:,} speakers in two channels or more): try train --interaction"
+    if low == 0:
+        return "whether speaker and channel interact is not certain from these data"
+    return "speaker and channel interact: try train --interaction"

@@ -8,6 +8,7 @@ have the expectations that ``start.moment_covariances`` states: q / (N - cells) 
 equations.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,6 +36,7 @@ class VarianceShares:
     kappa : float
         Interaction over noise.
     kappa_interval : (2,)
+        Up to infinity where one speaker or channel decides alone.
     """
 
     names: tuple[str, ...]
@@ -71,20 +73,24 @@ def variance_shares(
     X = X - X.mean(axis=0)
     sums = _sums(which, X, len(cells))
     squares = np.bincount(which, np.sum(X**2, axis=1)) - np.sum(sums**2, axis=1) / counts
+    if squares.sum() <= 1e-12 * np.sum(X**2):
+        raise InputError("expected samples that differ within a speaker and channel; all of them are copies.")
+    estimate = _shares_and_kappa(cells, counts, sums, squares)
+    if estimate is None:
+        raise InputError(
+            "speaker, channel and interaction cannot be told apart: expected speakers in two or more channels, and "
+            "channels with two or more speakers."
+        )
     groups = [_groups(cells[:, k]) for k in range(cells.shape[1])]
     total, done = sum(int(group.max()) + 1 for group in groups), 0
-    left_out: list[Array] = []
-    for group in groups:
-        values = []
+    left_out: list[list[Array | None]] = [[] for _ in groups]
+    for group, values in zip(groups, left_out, strict=True):
         for g in range(int(group.max()) + 1):
             kept = group != g
-            if counts[kept].sum() > kept.sum():
-                values.append(_shares_and_kappa(_components(cells[kept], counts[kept], sums[kept], squares[kept])))
+            values.append(_shares_and_kappa(cells[kept], counts[kept], sums[kept], squares[kept]))
             done += 1
             if callback is not None:
                 callback(Progress("variance", done, total))
-        left_out.append(np.array(values))
-    estimate = _shares_and_kappa(_components(cells, counts, sums, squares))
     half = _half_width(left_out)
     low, high = np.maximum(estimate - half, 0.0), estimate + half
     intervals = np.column_stack([low, np.append(np.minimum(high[:-1], 1.0), high[-1])])
@@ -98,16 +104,16 @@ def _groups(levels: IntArray) -> IntArray:
     return np.asarray(levels.reshape(-1) % GROUPS, dtype=np.int64)
 
 
-def _half_width(left_out: list[Array], level: float = 0.9) -> Array:
-    """Half width of jackknife intervals from the estimates (groups, quantities) without each group, for every factor.
+def _half_width(left_out: Sequence[Sequence[Array | None]], level: float = 0.9) -> Array:
+    """Half width of jackknife intervals from the estimates (quantities,) without each group, for every factor.
 
-    Infinite where a factor has fewer than two groups to leave out.
+    Infinite where a group left out leaves nothing to estimate from (None): then one speaker or channel decides alone.
     """
-    if any(len(values) < 2 for values in left_out):
-        size = max(values.shape[-1] for values in left_out)
-        return np.full(size, np.inf)
-    variances = np.array([(len(v) - 1) * v.var(axis=0) for v in left_out])
-    freedom = np.array([len(v) - 1.0 for v in left_out])
+    estimates = [np.array([value for value in values if value is not None]) for values in left_out]
+    if any(len(found) < len(values) for found, values in zip(estimates, left_out, strict=True)):
+        return np.array(np.inf)
+    variances = np.array([(len(v) - 1) * v.var(axis=0) for v in estimates])
+    freedom = np.array([len(v) - 1.0 for v in estimates])
     total = variances.sum(axis=0)
     fourth = np.sum(variances**2 / freedom[:, None], axis=0)
     pooled = np.divide(total**2, fourth, out=np.full_like(total, freedom.sum()), where=fourth > 0)
@@ -115,8 +121,10 @@ def _half_width(left_out: list[Array], level: float = 0.9) -> Array:
     return width
 
 
-def _components(codes: IntArray, counts: Array, sums: Array, squares: Array) -> Array:
-    """Traces b of every factor, of the cell, and c, (factors + 2,)."""
+def _components(codes: IntArray, counts: Array, sums: Array, squares: Array) -> Array | None:
+    """Traces b of every factor, of the cell, and c, (factors + 2,); None where the equations do not determine them."""
+    if counts.sum() == len(counts):
+        return None
     n, K = counts.sum(), codes.shape[1]
     c = squares.sum() / (n - len(counts))
     columns = [np.unique(codes[:, k], return_inverse=True)[1].reshape(-1) for k in range(K)] + [np.arange(len(counts))]
@@ -133,7 +141,10 @@ def _components(codes: IntArray, counts: Array, sums: Array, squares: Array) -> 
                 owner = np.unique(column * len(totals[j]) + other) // len(totals[j])
                 design[k, j] = np.sum(linked**2 / totals[k][owner])
     values[K + 1] = np.sum(sums.sum(axis=0) ** 2) / n - c
-    solved = np.linalg.pinv(design, rcond=1e-8) @ values
+    scale = np.linalg.norm(design, axis=0)
+    if np.linalg.matrix_rank(design / scale, rtol=1e-10) < K + 2:
+        return None
+    solved = np.linalg.solve(design / scale, values) / scale
     return np.append(solved[: K + 1], c)
 
 
@@ -142,7 +153,10 @@ def _sums(index: IntArray, values: Array, size: int) -> Array:
     return np.asarray(indicator.T @ values)
 
 
-def _shares_and_kappa(components: Array) -> Array:
-    """Shares of the components and, last, the interaction over the noise."""
+def _shares_and_kappa(codes: IntArray, counts: Array, sums: Array, squares: Array) -> Array | None:
+    """Shares of the components and, last, the interaction over the noise; None where they are not determined."""
+    components = _components(codes, counts, sums, squares)
+    if components is None:
+        return None
     positive = np.maximum(components, 0.0)
     return np.append(positive / positive.sum(), positive[-2] / positive[-1])
