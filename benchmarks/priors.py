@@ -26,7 +26,8 @@ from jointplda.model.em import run_em
 from jointplda.model.layout import lay_out
 from jointplda.model.mstep import NoiseModel, Prior
 from jointplda.model.parameters import Parameters
-from jointplda.model.start import make_prior, moment_covariances, start_from_moments
+from jointplda.model.moments import moment_covariances
+from jointplda.model.start import make_prior, start_from_moments
 
 STRENGTHS = (0.3, 1.0, 3.0, 10.0)
 CELL_STRENGTHS = (1.0, 3.0)  # these fits take long

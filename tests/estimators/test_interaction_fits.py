@@ -166,6 +166,53 @@ def test_a_warm_start_goes_on(form):
     assert other.interaction_ == 0.0
 
 
+def test_with_a_noise_prior_every_cell_counts_alike_and_kappa_is_held():
+    """The end of EM is flat in the objective of the maths page, which the dense oracle computes of cell means."""
+    n, samples = 60, 3
+    X, s, c, _ = world(0.7, speakers=20, samples=samples)
+    noise_prior, speaker_prior, weight = 0.8, 0.5, 4.0
+    model = JointPLDA(
+        None, 1, interaction="proportional", interaction_prior=(0.3, weight), noise_prior=noise_prior,
+        speaker_prior=speaker_prior, max_iter=20000, tol=1e-15,
+    ).fit(X, s, channels=c)  # fmt: skip
+    means = X.reshape(n, samples, D).mean(axis=1)
+    scatter = (X - means.repeat(samples, axis=0)).T @ (X - means.repeat(samples, axis=0))
+    speaker, channel = s[::samples], c[::samples]
+    dummies = np.column_stack([speaker[:, None] == np.unique(s), channel[:, None] == np.unique(c)]).astype(float)
+    residual = means - dummies @ np.linalg.lstsq(dummies, means, rcond=None)[0]
+    left, inside = n - np.linalg.matrix_rank(dummies), n * (samples - 1)
+    moment = np.sum(residual**2) / left / (np.trace(scatter) / inside) - 1 / samples
+    freedom = left * inside / (left + inside)
+    kappa = (freedom * moment + weight * 0.3) / (freedom + weight)
+    assert model.interaction_ == pytest.approx(kappa, rel=1e-3)  # sweeps stop early
+
+    kappa = model.interaction_
+    a = samples / (1 + kappa * samples)
+    effective = n * (1 + a * (1 - 1 / samples))
+    pooled = (scatter + residual.T @ residual / (kappa + 1 / samples)) / (left + inside)
+    psi = np.trace(pooled) / D
+    B = model.V_ @ model.V_.T
+
+    def objective(C):
+        value = DenseModel(
+            model.mean_, [model.V_, model.U_], C * (kappa + 1 / samples), [speaker.tolist(), channel.tolist()]
+        ).log_likelihood(means)
+        share = a * (1 - 1 / samples) / (samples - 1)
+        value -= 0.5 * share * (inside * np.log(np.linalg.det(C)) + np.trace(np.linalg.inv(C) @ scatter))
+        return value - 0.5 * noise_prior * effective * (np.log(np.linalg.det(C)) + psi * np.trace(np.linalg.inv(C)))
+
+    C = np.linalg.inv(model.D_)
+    for i in range(D):
+        for j in range(i + 1):
+            step = np.zeros((D, D))
+            step[i, j] = step[j, i] = 1e-4 * np.sqrt(C[i, i] * C[j, j])
+            slope = objective(C + step) - objective(C - step)
+            curvature = objective(C) - 0.5 * (objective(C + step) + objective(C - step))
+            assert curvature > 0
+            assert abs(slope) < 0.05 * np.sqrt(curvature)  # the maximum is within a small part of a deviation
+    assert B.shape == (D, D)
+
+
 def test_a_belief_decides_where_every_speaker_is_in_one_channel():
     """Nothing in such data tells the interaction from the speaker."""
     X, s, c, _ = world(0.5, speakers=200, per_speaker=1, samples=4)

@@ -9,8 +9,9 @@ from jointplda import PLDA, JointPLDA, Statistics
 from jointplda.model.em import run_em
 from jointplda.model.estep import e_step
 from jointplda.model.layout import lay_out
+from jointplda.model.moments import moment_covariances
 from jointplda.model.mstep import NoiseModel, Prior, m_step
-from jointplda.model.start import make_prior, moment_covariances, start_at_random, start_from_moments
+from jointplda.model.start import make_prior, start_at_random, start_from_moments
 from oracles import paper
 from oracles.dense import DenseModel
 from worlds.designs import DESIGNS, draw, draw_parameters, relative, statistics_of, world

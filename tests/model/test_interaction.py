@@ -1,15 +1,18 @@
 """Speaker and channel interact: every number against one dense Gaussian in which a cell is one more factor."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.optimize import approx_fprime
 
 from jointplda import InputError, Statistics
 from jointplda.linalg import inverse
 from jointplda.model.cell_sums import WithinCells
 from jointplda.model.em import run_em
 from jointplda.model.estep import e_step, solve
-from jointplda.model.interaction import cell_means
+from jointplda.model.interaction import cell_means, held_cells
 from jointplda.model.kappa import KappaPrior, best_kappa
 from jointplda.model.layout import lay_out
 from jointplda.model.mstep import NoiseModel, Prior, m_step
@@ -250,6 +253,63 @@ def test_a_belief_fades_as_cells_grow():
     assert found[0] == pytest.approx(0.4, abs=1e-6)
     assert np.all(np.diff(found) < 0)
     assert found[-1] < 0.01
+
+
+@pytest.mark.parametrize("name", DESIGNS)
+def test_with_kappa_held_all_cells_are_one_part(name):
+    """Likelihood, posterior means and a step of EM are those of parts by cell size."""
+    X, columns, plain, _ = drawn(name)
+    statistics = statistics_of(X, columns)
+    means, within = cell_means(statistics)
+    held, left = held_cells(statistics, 0.6, even=False)
+    assert len(held.parts) <= len(means.parts)
+    apart, together = replace(plain, kappa=0.6), plain
+    expected = log_likelihood(means, within, apart)
+    assert log_likelihood(held, left, together) == pytest.approx(expected, rel=1e-12)
+    layouts = lay_out(means, plain.ranks), lay_out(held, plain.ranks)
+    steps = []
+    for layout, parameters, rest in zip(layouts, (apart, together), (within, left), strict=True):
+        moments, _ = e_step(layout, parameters)
+        scatter = layout.scatter(parameters.kappa)
+        steps.append(m_step(moments, parameters, scatter, layout.shift, Prior(5.0, 1.2), FREE, rest))
+    for a, b in zip((steps[0].mean, steps[0].noise), (steps[1].mean, steps[1].noise), strict=True):
+        assert_allclose(a, b, rtol=1e-9, atol=1e-10)
+    for a, b in zip(steps[0].loadings, steps[1].loadings, strict=True):
+        assert_allclose(a @ a.T, b @ b.T, rtol=1e-9, atol=1e-10)
+
+
+def penalised(theta, X, columns, prior):
+    """Log-likelihood of m = mean + V y + U x + G w + e and its penalties from a flat vector, by the dense oracle."""
+    mean, V, U, G, lower = np.split(theta, np.cumsum([D, D * D, D, D * D]))
+    A = np.zeros((D, D))
+    A[np.tril_indices(D)] = lower
+    V, U, G, C = V.reshape(D, D), U.reshape(D, 1), G.reshape(D, D), A @ A.T
+    value = DenseModel(mean, [V, U, G], C, [*columns, cells_of(columns)]).log_likelihood(X)
+    for nu, psi, B in [
+        (prior.noise_strength, prior.noise_scale, C),
+        (prior.speaker_strength, prior.speaker_scale, V @ V.T),
+        (prior.cell_strength, prior.cell_scale, G @ G.T),
+    ]:
+        value -= 0.5 * nu * (np.linalg.slogdet(B)[1] + psi * np.trace(np.linalg.inv(B))) if nu else 0.0
+    return value
+
+
+@pytest.mark.parametrize("speaker_strength", [0.0, 3.0])
+@pytest.mark.parametrize("name", ["uneven cells", "some channels missing"])
+def test_a_prior_of_the_loading_ends_where_the_penalised_likelihood_is_flat(name, speaker_strength):
+    X, columns, plain, rng = drawn(name)
+    means, within = cell_means(statistics_of(X, columns))
+    prior = Prior(8.0, 1.5, speaker_strength, 0.8, cell_strength=6.0, cell_scale=0.4)
+    start = Parameters(plain.mean, (rng.normal(size=(D, D)), plain.loadings[1], rng.normal(size=(D, D))), plain.noise)
+    layout = lay_out(full_form(means), start.ranks)
+    found = run_em(layout, start, prior=prior, noise=FREE, max_iter=20000, tol=1e-14, within=within)
+    trace = np.array([found.start, *found.log_likelihoods])
+    assert np.diff(trace).min() > -1e-9
+    p = found.parameters
+    theta = np.concatenate([p.mean, *(W.ravel() for W in p.loadings), np.linalg.cholesky(p.noise)[np.tril_indices(D)]])
+    assert found.last * len(X) == pytest.approx(penalised(theta, X, columns, prior), rel=1e-10)
+    away = np.abs(approx_fprime(1.3 * theta, penalised, 1e-6, X, columns, prior)).max()
+    assert np.abs(approx_fprime(theta, penalised, 1e-6, X, columns, prior)).max() < 2e-4 * away
 
 
 def test_what_is_within_cells():

@@ -4,26 +4,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from jointplda.model.interaction import cell_means
-from jointplda.model.start import cell_covariances, moment_covariances
+from jointplda.model.interaction import cell_means, with_cell_condition
+from jointplda.model.moments import moment_covariances
 from jointplda.model.statistics import Statistics
+from oracles.expectations import columns_of_the_root
 
 D = 2
-
-
-def columns_of_the_root(mean, covariances, codes):
-    """Data sets (n, d) whose outer products add up to E[vec X vec X'] under the model.
-
-    Quadratic statistics of these add up to their expectation, so no drawing is needed.
-    """
-    n = len(codes)
-    Sigma = np.outer(np.tile(mean, n), np.tile(mean, n)) + np.kron(np.eye(n), covariances[-1])
-    for k, B in enumerate(covariances[:-1]):
-        same = codes[:, k, None] == codes[None, :, k]
-        same &= (codes[:, k] >= 0)[:, None] | np.eye(n, dtype=bool)
-        Sigma += np.kron(same, B)
-    values, vectors = np.linalg.eigh(Sigma)
-    return [(np.sqrt(max(v, 0.0)) * w).reshape(n, D) for v, w in zip(values, vectors.T)]
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.3])
@@ -44,8 +30,9 @@ def test_with_an_interaction_too(conditions, missing):
     total = [np.zeros((D, D)) for _ in truth]
     for X in columns_of_the_root(rng.normal(size=D), truth, np.column_stack([codes, cells])):
         statistics = Statistics.from_samples(X, codes[:, 0], channels, shift=np.zeros(D), cells=True)
-        moments = cell_covariances(statistics, cell_means(statistics)[1])
-        for sums, covariance in zip(total, (*moments.between, moments.cell, moments.within), strict=True):
+        within = cell_means(statistics)[1]
+        moments = moment_covariances(with_cell_condition(statistics), within.scatter / within.freedom)
+        for sums, covariance in zip(total, (*moments.between, moments.within), strict=True):
             sums += covariance
     for sums, covariance in zip(total, truth, strict=True):
         assert_allclose(sums, covariance, rtol=1e-7, atol=1e-7)

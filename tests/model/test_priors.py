@@ -11,9 +11,10 @@ from jointplda.model.em import run_em
 from jointplda.model.estep import e_step
 from jointplda.model.fit import Problem, fit
 from jointplda.model.layout import lay_out
+from jointplda.model.moments import moment_covariances
 from jointplda.model.mstep import NoiseModel, Prior, m_step
 from jointplda.model.parameters import Parameters
-from jointplda.model.start import moment_covariances, start_at_random, start_from_moments
+from jointplda.model.start import start_at_random, start_from_moments
 from oracles.dense import DenseModel
 from worlds.designs import channels_of, draw, draw_parameters, relative, statistics_of, world
 

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from jointplda import Statistics
+from jointplda.model.moments import Covariances, moment_covariances
 from jointplda.model.mstep import NoiseModel, Prior
-from jointplda.model.start import Covariances, make_prior, moment_covariances, start_at_random, start_from_moments
+from jointplda.model.start import make_prior, start_at_random, start_from_moments
 from worlds.designs import relative, world
 
 DESIGNS = {

@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose
 from scipy.stats import t
 
 from jointplda import InputError, JointPLDA, Statistics
-from jointplda.model.interaction import cell_means
-from jointplda.model.start import cell_covariances
+from jointplda.model.interaction import cell_means, with_cell_condition
+from jointplda.model.moments import moment_covariances
 from jointplda.model.variance_shares import _half_width, variance_shares
 
 
@@ -22,8 +22,9 @@ def test_shares_are_traces_of_moment_covariances(conditions):
     found = variance_shares(X, codes, names)
     assert found.names == ("speaker", *names, "interaction", "noise")
     statistics = Statistics.from_samples(X, codes[:, 0], codes[:, 1:], shift=X.mean(axis=0), cells=True)
-    moments = cell_covariances(statistics, cell_means(statistics)[1])
-    traces = np.maximum([np.trace(B) for B in (*moments.between, moments.cell, moments.within)], 0.0)
+    within = cell_means(statistics)[1]
+    moments = moment_covariances(with_cell_condition(statistics), within.scatter / within.freedom)
+    traces = np.maximum([np.trace(B) for B in (*moments.between, moments.within)], 0.0)
     assert_allclose(found.shares, traces / traces.sum(), rtol=1e-7, atol=1e-9)
     assert found.kappa == pytest.approx(traces[-2] / traces[-1], rel=1e-7)
 

@@ -279,7 +279,7 @@ class BasePLDA(ModelEstimator):
         kept, shrinkage = self._kept_conditions(ranks)
         used = statistics.with_conditions(kept)
         warm = self._warm_parameters(statistics.conditions, kept, shrinkage.ranks)
-        problem = Problem.of(used, shrinkage.ranks, settings.interaction)
+        problem = Problem.of(used, shrinkage.ranks, settings.interaction, noise_prior=bool(settings.noise_prior))
         result = fit(problem, settings, generator(self.random_state), warm)
         fitted = fitted_model(result, statistics, kept, shrinkage, channels_shared=self.channels_shared)
         self._take(fitted.with_cell_share(settings.interaction.share))

@@ -2,33 +2,28 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from jointplda._parallel import one_thread
 from jointplda.errors import InputError
+from jointplda.model.cell_moments import cell_covariances
 from jointplda.model.cell_sums import WithinCells
-from jointplda.model.em import EMResult, logger, run_em
-from jointplda.model.interaction import NO_INTERACTION, CellProblem, InteractionSettings
+from jointplda.model.em import EMResult, Iteration, logger, run_em
+from jointplda.model.interaction import NO_INTERACTION, CellProblem, InteractionSettings, held_cells
 from jointplda.model.layout import Layout, lay_out
-from jointplda.model.mstep import NoiseModel
+from jointplda.model.moments import Covariances, moment_covariances
+from jointplda.model.mstep import NoiseModel, Prior
 from jointplda.model.parameters import Parameters
 from jointplda.model.plan import Plan
-from jointplda.model.start import (
-    Covariances,
-    cell_covariances,
-    make_prior,
-    moment_covariances,
-    start_at_random,
-    start_from_moments,
-)
+from jointplda.model.start import make_prior, start_at_random, start_from_moments
 from jointplda.model.statistics import Statistics
-from jointplda.progress import ProgressCallback
+from jointplda.progress import Progress, ProgressCallback
 
 ONE_THREAD_WORK = 5e8
 FAR = 30.0  # standard deviations
-LEAST_KAPPA, USUAL_KAPPA, MOST_KAPPA = 0.02, 0.4, 3.0  # where EM starts
+LEAST_KAPPA = 0.02  # where EM starts, since it leaves 0 slowly
 
 
 @dataclass(frozen=True)
@@ -88,27 +83,48 @@ class Problem:
     covariances: Covariances
     layout: Layout
     within: WithinCells | None = None
+    kappa: float = 0.0
+    held: bool = False
 
     @classmethod
     def of(
-        cls, statistics: Statistics, ranks: tuple[int, ...], interaction: InteractionSettings | None = None
+        cls,
+        statistics: Statistics,
+        ranks: tuple[int, ...],
+        interaction: InteractionSettings = NO_INTERACTION,
+        *,
+        noise_prior: bool = False,
     ) -> "Problem":
-        """Prepare statistics for loadings of the given ranks, one per factor and all at least 1."""
-        interaction = interaction or NO_INTERACTION
-        full = interaction.form == "full"
-        cells = CellProblem.of(statistics, interacting=interaction.form != "none", full=full)
-        layout = lay_out(cells.statistics, (*ranks, interaction.rank) if full else ranks)
-        within = cells.within
-        covariances = moment_covariances(statistics) if within is None else cell_covariances(statistics, within)
-        return cls(statistics, ranks, covariances, layout, within)
+        """Prepare statistics for loadings of the given ranks, one per factor and all at least 1.
 
-    @property
-    def start_kappa(self) -> float:
-        """Where the estimate of kappa starts: that of the moments, or a usual value."""
-        cell, within = self.covariances.cell, self.covariances.within
-        if cell is None:
-            return USUAL_KAPPA
-        return float(np.clip(np.trace(cell) / np.trace(within), LEAST_KAPPA, MOST_KAPPA))
+        With a noise prior C is shrunk, and the likelihood of kappa given a shrunk C is biased; kappa is then held at
+        the moment estimate, and all cells count alike in C (``held_cells``).
+        """
+        form = interaction.form
+        cells = CellProblem.of(statistics, interacting=form != "none", full=form == "full")
+        if cells.within is None:
+            return cls(statistics, ranks, moment_covariances(statistics), lay_out(statistics, ranks))
+        given = interaction.kappa if form == "fixed" else None
+        covariances, kappa = cell_covariances(statistics, cells.within, interaction.prior, given)
+        if form == "fixed" or (form == "proportional" and noise_prior):
+            means, within = held_cells(statistics, kappa, even=noise_prior)
+            return cls(statistics, ranks, covariances, lay_out(means, ranks), within, kappa, held=True)
+        layout = lay_out(cells.statistics, (*ranks, interaction.rank) if form == "full" else ranks)
+        return cls(statistics, ranks, covariances, layout, cells.within, max(kappa, LEAST_KAPPA))
+
+    def prior(self, settings: "FitSettings") -> Prior:
+        """Prior of the settings, with scales from the moments."""
+        interaction = settings.interaction
+        prior = make_prior(self.statistics, self.covariances, settings.noise_prior, settings.speaker_prior)
+        if self.within is not None:
+            strength = settings.noise_prior * (self.layout.n_samples + self.within.freedom)
+            prior = replace(prior, noise_strength=strength)
+        if interaction.form == "proportional" and not self.held:
+            return replace(prior, kappa=interaction.prior)
+        if interaction.form == "full" and interaction.rank == self.statistics.n_features:
+            strength = interaction.prior.weight + settings.noise_prior * self.layout.n_samples
+            return replace(prior, cell_strength=strength, cell_scale=self.kappa * prior.noise_scale)
+        return prior
 
 
 def fit(problem: Problem, settings: FitSettings, rng: np.random.Generator, warm: Parameters | None = None) -> FitResult:
@@ -119,8 +135,8 @@ def fit(problem: Problem, settings: FitSettings, rng: np.random.Generator, warm:
     """
     statistics, ranks, layout, covariances = problem.statistics, problem.ranks, problem.layout, problem.covariances
     noise = NoiseModel(settings.diagonal, settings.noise_floor * statistics.scales)
-    kappa = settings.interaction.prior if settings.interaction.form == "proportional" else None
-    prior = make_prior(statistics, covariances, settings.noise_prior, settings.speaker_prior, kappa)
+    prior, interaction = problem.prior(settings), settings.interaction
+    kappa = 0.0 if problem.held else problem.kappa
     logger.info("%s", layout.plan)
     best: EMResult | None = None
     interrupted = False
@@ -128,12 +144,11 @@ def fit(problem: Problem, settings: FitSettings, rng: np.random.Generator, warm:
         for attempt in range(settings.n_init):
             if attempt == 0 and warm is not None:
                 start = _resumed(warm, statistics, noise)
+                start = replace(start, kappa=0.0) if problem.held else start
             elif attempt == 0 and settings.init != "random":
-                start = start_from_moments(statistics, covariances, ranks, noise, prior)
-                start = settings.interaction.start(start, problem.start_kappa)
+                start = interaction.start(start_from_moments(statistics, covariances, ranks, noise, prior), kappa)
             else:
-                start = start_at_random(statistics, ranks, noise, rng)
-                start = settings.interaction.start(start, problem.start_kappa)
+                start = interaction.start(start_at_random(statistics, ranks, noise, rng), kappa)
             run = run_em(
                 layout,
                 start,
@@ -142,14 +157,30 @@ def fit(problem: Problem, settings: FitSettings, rng: np.random.Generator, warm:
                 max_iter=settings.max_iter,
                 tol=settings.tol,
                 within=problem.within,
-                callback=settings.callback,
+                callback=_with_kappa(settings.callback, problem),
             )
             best = run if best is None or run.last > best.last else best
             interrupted = run.interrupted
             if interrupted:
                 break
     assert best is not None
+    if problem.held:
+        best = replace(best, parameters=replace(best.parameters, kappa=problem.kappa))
     return FitResult(best, layout.plan, noise.at_floor(best.parameters.noise), interrupted)
+
+
+def _with_kappa(callback: ProgressCallback | None, problem: Problem) -> ProgressCallback | None:
+    """The same callback, which gets parameters with the kappa that is held."""
+    if callback is None or not problem.held:
+        return callback
+
+    def shown(progress: Progress) -> None:
+        detail = progress.detail
+        assert isinstance(detail, Iteration)
+        parameters = replace(detail.parameters, kappa=problem.kappa)
+        callback(replace(progress, detail=replace(detail, parameters=parameters)))
+
+    return shown
 
 
 def _resumed(warm: Parameters, statistics: Statistics, noise: NoiseModel) -> Parameters:

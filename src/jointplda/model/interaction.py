@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -39,7 +39,9 @@ def cell_means(statistics: Statistics) -> tuple[Statistics, WithinCells]:
         means = cells.sums / cells.counts[:, None]
         for size in np.unique(cells.counts):
             rows = np.flatnonzero(cells.counts == size)
-            parts[*pattern, float(size)] = _means_of_size(cells.codes[rows], means[rows], float(size))
+            parts[*pattern, float(size)] = weighted_means(
+                cells.codes[rows], means[rows], np.ones(len(rows)), float(size)
+            )
         weighted = means * np.sqrt(cells.counts)[:, None]
         scatter += part.scatter - weighted.T @ weighted
         freedom += part.count - len(cells.counts)
@@ -48,18 +50,49 @@ def cell_means(statistics: Statistics) -> tuple[Statistics, WithinCells]:
     return reduced, WithinCells(0.5 * (scatter + scatter.T), freedom, log_counts)
 
 
-def _means_of_size(codes: IntArray, means: Array, size: float) -> PatternSums:
+def held_cells(statistics: Statistics, kappa: float, *, even: bool) -> tuple[Statistics, WithinCells]:
+    """Statistics of cell means where G G' = kappa C and kappa is known, and what is left within cells.
+
+    A cell mean has noise C / a with a = n / (1 + kappa n), so it counts as a samples, and EM of the paper's model runs
+    on all of them as one part. The terms of log|C| and of a that this misses are added to what is left within.
+
+    ``even``: the n - 1 degrees of freedom within a cell count as sum a (1 - 1/n) / sum (n - 1) each, so that C is
+    estimated as from a samples of every cell: where G G' is not of the shape of C, C is then of the shape of their sum.
+    """
+    parts: dict[tuple[bool, ...], PatternSums] = {}
+    _, within = cell_means(statistics)
+    weight, freedom, logs = 1.0, 0.0, 0.0
+    for pattern, part in statistics.parts.items():
+        if not all(pattern):
+            parts[pattern] = replace(part, cell_size=1.0 / (1.0 + kappa))
+            continue
+        assert part.cells is not None  # cell_means raises
+        n = part.cells.counts
+        a = n / (1.0 + kappa * n)
+        parts[pattern] = weighted_means(part.cells.codes, part.cells.sums / n[:, None], a)
+        freedom += len(n) - float(a.sum())
+        logs -= float(np.log(a).sum())
+        if even and within.freedom > 0.0:
+            weight = float(np.sum(a * (1.0 - 1.0 / n))) / within.freedom
+    freedom, logs = freedom + weight * within.freedom, logs + weight * within.log_counts
+    means = Statistics(statistics.labels, statistics.conditions, statistics.shift, parts)
+    return means, WithinCells(weight * within.scatter, freedom, logs)
+
+
+def weighted_means(codes: IntArray, means: Array, weights: Array, size: float = 1.0) -> PatternSums:
+    """Weighted sums over the means (K, d) of cells, whose levels are the rows of codes (K, factors)."""
+    levels, weighted = {}, means * weights[:, None]
     ones = np.ones(len(codes))
-    levels = {}
     for k in range(codes.shape[1]):
         index, which = np.unique(codes[:, k], return_inverse=True)
-        indicator = csr_array((ones, which.reshape(-1), np.arange(len(codes) + 1)), shape=(len(codes), len(index)))
-        levels[k] = Levels(
-            index, np.bincount(which.reshape(-1), ones, len(index)).astype(np.float64), np.asarray(indicator.T @ means)
-        )
+        which = which.reshape(-1)
+        indicator = csr_array((ones, which, np.arange(len(codes) + 1)), shape=(len(codes), len(index)))
+        counts = np.bincount(which, weights, len(index)).astype(np.float64)
+        levels[k] = Levels(index, counts, np.asarray(indicator.T @ weighted))
     factors = range(codes.shape[1])
-    links = {(k, j): summed_links(codes[:, k], codes[:, j], ones) for k in factors for j in factors if k < j}
-    return PatternSums(float(len(codes)), means.sum(axis=0), means.T @ means, levels, links, None, size)
+    links = {(k, j): summed_links(codes[:, k], codes[:, j], weights) for k in factors for j in factors if k < j}
+    total, scatter = weighted.sum(axis=0), means.T @ weighted
+    return PatternSums(float(weights.sum()), total, 0.5 * (scatter + scatter.T), levels, links, None, size)
 
 
 def with_cell_condition(statistics: Statistics) -> Statistics:
@@ -104,8 +137,7 @@ class InteractionSettings:
     share: float = 1.0
 
     def start(self, parameters: Parameters, kappa: float) -> Parameters:
-        """Parameters without an interaction as a start of EM with one, near ``kappa`` if it is estimated."""
-        kappa = kappa if self.form in ("proportional", "full") else self.kappa
+        """Parameters without an interaction as a start of EM with one."""
         if self.form != "full":
             return Parameters(parameters.mean, parameters.loadings, parameters.noise, kappa)
         values, vectors = np.linalg.eigh(parameters.noise)

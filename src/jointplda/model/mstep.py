@@ -17,31 +17,40 @@ from jointplda.model.parameters import Parameters
 class Prior:
     """Inverse-Wishart priors, which shrink covariances towards targets Psi.
 
-    The penalty is -nu/2 (log|C| + tr(C^-1 Psi)) for the noise covariance C = D^-1, and the same for the
-    speaker covariance B = V V'. A strength nu of 0 is maximum likelihood.
+    The penalty is -nu/2 (log|C| + tr(C^-1 Psi)) for the noise covariance C = D^-1, and the same for the speaker
+    covariance B = V V' and for that of an interaction, G G'. A strength nu of 0 is maximum likelihood.
 
     Attributes
     ----------
-    noise_strength, speaker_strength : float
-        nu_W in samples, nu_B in speakers.
-    noise_scale, speaker_scale : float or (d, d)
+    noise_strength, speaker_strength, cell_strength : float
+        nu in samples, in speakers and in cells.
+    noise_scale, speaker_scale, cell_scale : float or (d, d)
         Psi, or a number psi for Psi = psi I.
+    kappa : KappaPrior or None
+        Belief about kappa where it is estimated.
     """
 
     noise_strength: float = 0.0
     noise_scale: float | Array = 1.0
     speaker_strength: float = 0.0
     speaker_scale: float | Array = 1.0
+    cell_strength: float = 0.0
+    cell_scale: float | Array = 1.0
     kappa: KappaPrior | None = None
+
+    def covariances(self, factors: int) -> dict[int, tuple[float, float | Array]]:
+        """Strength and scale by the number of the factor, for the factors whose covariance W W' has a prior."""
+        found = {0: (self.speaker_strength, self.speaker_scale), factors - 1: (self.cell_strength, self.cell_scale)}
+        return {k: prior for k, prior in found.items() if prior[0]}
 
     def penalty(self, parameters: Parameters) -> float:
         """Log of the prior at these parameters, up to a constant."""
         total = 0.0
         if self.noise_strength:
             total += _penalty(self.noise_strength, self.noise_scale, parameters.noise)
-        if self.speaker_strength:
-            V = parameters.loadings[0]
-            total += _penalty(self.speaker_strength, self.speaker_scale, V @ V.T)
+        for k, (strength, scale) in self.covariances(len(parameters.loadings)).items():
+            W = parameters.loadings[k]
+            total += _penalty(strength, scale, W @ W.T)
         if self.kappa is not None and self.kappa.weight:
             total += self.kappa.penalty(parameters.kappa, len(parameters.mean))
         return total
@@ -117,15 +126,15 @@ def m_step(
     scatter : (d, d)
         S around ``shift``.
     """
-    if prior.speaker_strength:
-        return _m_step_speaker_prior(moments, parameters, scatter, shift, prior, noise, within)
+    if prior.covariances(len(parameters.loadings)):
+        return _m_step_with_priors(moments, parameters, scatter, shift, prior, noise, within)
     W = solve(moments.R, moments.T).T
     C = _noise_covariance(scatter - W @ moments.T, moments, prior, noise, within)
     mean, loadings = _minimum_divergence(W, moments.levels, shift)
     return Parameters(mean, loadings, C, _kappa(moments, parameters, W, C, prior))
 
 
-def _m_step_speaker_prior(
+def _m_step_with_priors(
     moments: Moments,
     parameters: Parameters,
     scatter: Array,
@@ -134,18 +143,26 @@ def _m_step_speaker_prior(
     noise: NoiseModel,
     within: WithinCells | None,
 ) -> Parameters:
-    """M step with a prior on B = V V': the latent is the speaker's term V y, and the rest is regressed on it."""
-    V, r = parameters.loadings[0], parameters.ranks[0]
-    R, T = moments.R, moments.T
-    rest = solve(R[r:, r:], T[r:] - R[r:, :r] @ V.T).T
-    W = np.concatenate([V, rest], axis=1)
+    """M step with priors on B = V V' (or G G'): the latent is the term V y itself, and the rest is regressed on it."""
+    R, T, loadings = moments.R, moments.T, list(parameters.loadings)
+    shrunk = prior.covariances(len(loadings))
+    spans = [np.arange(a, b) for a, b in pairwise(np.cumsum([0, *parameters.ranks]))]
+    held = np.concatenate([spans[k] for k in sorted(shrunk)])
+    free = np.setdiff1d(np.arange(len(R)), held)
+    W = np.concatenate([*loadings, parameters.mean[:, None]], axis=1)
+    rest = solve(R[np.ix_(free, free)], T[free] - R[np.ix_(free, held)] @ W[:, held].T).T
+    W[:, free] = rest
     WT = W @ T
     C = _noise_covariance(scatter - WT - WT.T + W @ R @ W.T, moments, prior, noise, within)
-    speakers, nu = moments.levels[0].count, prior.speaker_strength
-    B = V @ moments.levels[0].second @ V.T + nu * target(prior.speaker_scale, len(V))
-    V = cholesky(symmetric(B) / (speakers + nu))
-    mean, loadings = _minimum_divergence(rest, moments.levels[1:], shift)
-    return Parameters(mean, (V, *loadings), C, _kappa(moments, parameters, W, C, prior))
+    for k, (nu, scale) in shrunk.items():
+        V, level = loadings[k], moments.levels[k]
+        B = V @ level.second @ V.T + nu * target(scale, len(V))
+        loadings[k] = cholesky(symmetric(B) / (level.count + nu))
+    others = [k for k in range(len(loadings)) if k not in shrunk]
+    mean, regressed = _minimum_divergence(rest, tuple(moments.levels[k] for k in others), shift)
+    for k, loading in zip(others, regressed, strict=True):
+        loadings[k] = loading
+    return Parameters(mean, tuple(loadings), C, _kappa(moments, parameters, W, C, prior))
 
 
 def _kappa(moments: Moments, parameters: Parameters, W: Array, C: Array, prior: Prior) -> float:

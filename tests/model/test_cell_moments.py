@@ -1,0 +1,89 @@
+"""Moments with an interaction: residuals of cell means against least squares, and expectations that are the truth."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from jointplda.model.cell_moments import CellResidual, cell_covariances, cell_residual, moment_kappa
+from jointplda.model.cell_sums import WithinCells
+from jointplda.model.interaction import cell_means
+from jointplda.model.kappa import KappaPrior
+from jointplda.model.statistics import Statistics
+from oracles.expectations import columns_of_the_root
+
+D = 2
+NO_BELIEF = KappaPrior(0.4, 0.0)
+
+
+def cells_of(X, codes):
+    """Means and sizes of cells, and their rows of codes."""
+    distinct, which, counts = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
+    sums = np.zeros((len(distinct), X.shape[1]))
+    np.add.at(sums, which.reshape(-1), X)
+    return distinct, counts, sums / counts[:, None]
+
+
+@pytest.mark.parametrize("conditions", [1, 2])
+def test_residuals_are_those_of_least_squares(conditions):
+    rng = np.random.default_rng(conditions)
+    codes = np.column_stack([rng.integers(0, 8, 60), *(rng.integers(0, 3, 60) for _ in range(conditions))])
+    X = rng.normal(size=(60, D)) + codes[:, :1]
+    found = cell_residual(Statistics.from_samples(X, codes[:, 0], codes[:, 1:], cells=True))
+    cells, counts, means = cells_of(X, codes)
+    dummies = np.concatenate([np.eye(8)[cells[:, 0]], *(np.eye(3)[cells[:, 1 + k]] for k in range(conditions))], axis=1)
+    residual = means - dummies @ np.linalg.lstsq(dummies, means, rcond=None)[0]
+    assert found.freedom == len(cells) - np.linalg.matrix_rank(dummies)
+    assert_allclose(found.scatter, residual.T @ residual, rtol=1e-3)
+    weights = 1 - 1 / np.array([np.sum(cells[:, 0] == s) for s in cells[:, 0]])
+    assert found.inverse_size == pytest.approx(np.sum(weights / counts) / np.sum(weights), rel=1e-12)
+
+
+def test_without_circles_of_cells_there_is_no_residual():
+    """Speakers in one channel each, then one speaker in two, then a circle of two speakers in two channels."""
+    rng = np.random.default_rng(0)
+    for extra, freedom in (([], 0), ([(0, 1)], 0), ([(0, 1), (1, 0)], 1)):
+        pairs = np.array([(0, 0), (1, 1), (2, 0), *extra]).repeat(3, axis=0)
+        statistics = Statistics.from_samples(rng.normal(size=(len(pairs), D)), pairs[:, 0], pairs[:, 1], cells=True)
+        assert cell_residual(statistics).freedom == freedom
+
+
+def test_kappa_is_a_mean_of_moments_and_belief():
+    residual, within = CellResidual(np.eye(D) * 24.0, 20.0, 0.5), WithinCells(np.eye(D) * 60.0, 60.0, 0.0)
+    assert moment_kappa(residual, within, NO_BELIEF) == pytest.approx(0.7)
+    assert moment_kappa(residual, within, KappaPrior(0.4, 15.0)) == pytest.approx(0.5 * (0.7 + 0.4))
+    assert moment_kappa(residual, within, KappaPrior(0.0, 45.0)) == pytest.approx(0.25 * 0.7)
+    nothing = CellResidual(np.zeros((D, D)), 0.0, 0.5)
+    assert moment_kappa(nothing, within, KappaPrior(0.3, 0.0)) == 0.3
+    small = CellResidual(np.eye(D), 20.0, 0.5)
+    assert moment_kappa(small, within, NO_BELIEF) == 0.0
+
+
+@pytest.mark.parametrize("per_speaker", [3, 1])
+def test_the_expectation_of_covariances_is_the_truth(per_speaker):
+    """Even cells with G G' = kappa C, kappa given: also where every speaker is in one channel."""
+    rng = np.random.default_rng(per_speaker)
+    cells = [(s, (s + c) % 3) for s in range(9) for c in range(per_speaker)]
+    codes = np.array(cells).repeat(2, axis=0)
+    roots = rng.normal(size=(3, D, D))
+    B, A, C = (root @ root.T + 0.3 * np.eye(D) for root in roots)
+    which = np.unique(codes, axis=0, return_inverse=True)[1].reshape(-1)
+    total = [np.zeros((D, D)) for _ in range(3)]
+    for X in columns_of_the_root(rng.normal(size=D), [B, A, 0.7 * C, C], np.column_stack([codes, which])):
+        statistics = Statistics.from_samples(X, codes[:, 0], codes[:, 1], shift=np.zeros(D), cells=True)
+        found, kappa = cell_covariances(statistics, cell_means(statistics)[1], NO_BELIEF, 0.7)
+        assert kappa == 0.7
+        for sums, covariance in zip(total, (*found.between, found.within), strict=True):
+            sums += covariance
+    for sums, covariance in zip(total, (B, A, C), strict=True):
+        assert_allclose(sums, covariance, rtol=1e-6, atol=1e-6)
+
+
+def test_without_a_cell_of_two_samples_kappa_is_believed():
+    """Only (1 + kappa) C is seen then."""
+    rng = np.random.default_rng(3)
+    codes = np.array([(s, c) for s in range(40) for c in range(6)])
+    X = rng.normal(size=(len(codes), D)) + rng.normal(size=(40, D))[codes[:, 0]]
+    statistics = Statistics.from_samples(X, codes[:, 0], codes[:, 1], cells=True)
+    found, kappa = cell_covariances(statistics, cell_means(statistics)[1], KappaPrior(0.25, 10.0))
+    assert kappa == 0.25
+    assert_allclose(found.within, np.eye(D) / 1.25, atol=0.15)
