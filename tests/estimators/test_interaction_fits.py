@@ -225,7 +225,7 @@ def test_a_belief_decides_where_every_speaker_is_in_one_channel():
     ("settings", "message"),
     [
         ({"interaction": -1.0}, "interaction: expected a number from 0"),
-        ({"interaction": "some"}, 'interaction: expected "proportional" or "full"'),
+        ({"interaction": "some"}, 'interaction: expected "proportional", "full" or "split"'),
         ({"interaction": "full", "interaction_rank": 9}, "interaction_rank: expected a whole number from 1 to 3"),
         ({"interaction": "full", "interaction_prior": 0.4}, "interaction_prior: expected a pair"),
         ({"interaction": "proportional", "interaction_prior": (-1, 2)}, "interaction_prior: expected a number"),

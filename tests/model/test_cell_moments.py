@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from jointplda.model.cell_moments import CellResidual, cell_covariances, cell_residual, moment_kappa
+from jointplda.model.cell_moments import CellResidual, MomentKappa, cell_covariances, cell_residual, moment_kappa
 from jointplda.model.cell_sums import WithinCells
 from jointplda.model.interaction import cell_means
 from jointplda.model.kappa import KappaPrior
@@ -49,13 +49,18 @@ def test_without_circles_of_cells_there_is_no_residual():
 
 def test_kappa_is_a_mean_of_moments_and_belief():
     residual, within = CellResidual(np.eye(D) * 24.0, 20.0, 0.5), WithinCells(np.eye(D) * 60.0, 60.0, 0.0)
-    assert moment_kappa(residual, within, NO_BELIEF) == pytest.approx(0.7)
-    assert moment_kappa(residual, within, KappaPrior(0.4, 15.0)) == pytest.approx(0.5 * (0.7 + 0.4))
-    assert moment_kappa(residual, within, KappaPrior(0.0, 45.0)) == pytest.approx(0.25 * 0.7)
+    for belief, value, believed in (
+        (NO_BELIEF, 0.7, 0.0),
+        (KappaPrior(0.4, 15.0), 0.5 * (0.7 + 0.4), 0.5),
+        (KappaPrior(0.0, 45.0), 0.25 * 0.7, 0.75),
+    ):
+        found = moment_kappa(residual, within, belief)
+        assert found.value == pytest.approx(value)
+        assert found.believed == pytest.approx(believed)
     nothing = CellResidual(np.zeros((D, D)), 0.0, 0.5)
-    assert moment_kappa(nothing, within, KappaPrior(0.3, 0.0)) == 0.3
+    assert moment_kappa(nothing, within, KappaPrior(0.3, 0.0)) == MomentKappa(0.3, 1.0)
     small = CellResidual(np.eye(D), 20.0, 0.5)
-    assert moment_kappa(small, within, NO_BELIEF) == 0.0
+    assert moment_kappa(small, within, NO_BELIEF).value == 0.0
 
 
 @pytest.mark.parametrize("per_speaker", [3, 1])
@@ -71,7 +76,7 @@ def test_the_expectation_of_covariances_is_the_truth(per_speaker):
     for X in columns_of_the_root(rng.normal(size=D), [B, A, 0.7 * C, C], np.column_stack([codes, which])):
         statistics = Statistics.from_samples(X, codes[:, 0], codes[:, 1], shift=np.zeros(D), cells=True)
         found, kappa = cell_covariances(statistics, cell_means(statistics)[1], NO_BELIEF, 0.7)
-        assert kappa == 0.7
+        assert kappa == MomentKappa(0.7, 0.0)
         for sums, covariance in zip(total, (*found.between, found.within), strict=True):
             sums += covariance
     for sums, covariance in zip(total, (B, A, C), strict=True):
@@ -85,5 +90,5 @@ def test_without_a_cell_of_two_samples_kappa_is_believed():
     X = rng.normal(size=(len(codes), D)) + rng.normal(size=(40, D))[codes[:, 0]]
     statistics = Statistics.from_samples(X, codes[:, 0], codes[:, 1], cells=True)
     found, kappa = cell_covariances(statistics, cell_means(statistics)[1], KappaPrior(0.25, 10.0))
-    assert kappa == 0.25
+    assert kappa == MomentKappa(0.25, 1.0)
     assert_allclose(found.within, np.eye(D) / 1.25, atol=0.15)

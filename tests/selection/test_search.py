@@ -16,10 +16,10 @@ from oracles import metric_definitions
 from worlds.automatic import ALONE, NO_EFFECT, small_world
 
 
-def searching(X, s, c, kind=Search, callback=None):
+def searching(X, s, c, kind=Search, callback=None, design=None, **settings):
     rng, model = np.random.default_rng(0), JointPLDA(max_iter=25, tol=1e-3)
     folds = make_folds(X, s, c, 4, rng)
-    return kind(folds, design_of(folds.statistics, rng), model._settings(), rng, callback)
+    return kind(folds, design or design_of(folds.statistics, rng), model._settings(), rng, callback, **settings)
 
 
 class Told(Search):
@@ -50,17 +50,21 @@ def test_the_ladder_is_climbed_to_the_best_strength(best, tried):
 @pytest.mark.parametrize(
     "change",
     [
-        {"channel_ranks": (0,), "channel_priors": (0.0,)},
+        {"channel_ranks": (0,), "channel_priors": (0.0,), "interaction": 0.0},
         {"channel_ranks": (1,)},
         {"channel_priors": (0.3,)},
         {"channel_priors": (3.0,)},
         {"noise_prior": 3.0},
         {"speaker_prior": 0.3},
+        {"interaction": 0.0},
+        {"interaction": "full"},
+        {"cell_share": 0.5},
+        {"cell_share": 0.0},
     ],
 )
 def test_fewer_columns_or_another_prior_are_taken_only_if_clearly_better(gains, taken, change):
     search = searching(*small_world(), Told)
-    plain = Candidate(1.0, 1.0, (3,), (1.0,), (1.0,))
+    plain = Candidate(1.0, 1.0, (3,), (1.0,), (1.0,), "proportional")
     changed = replace(plain, **change)
     far = [0.5, 0.4, 0.6, 0.5]
     search.table = lambda one: {plain: far, changed: np.subtract(far, np.array(gains) / 100)}.get(one, np.ones(4))
@@ -69,14 +73,18 @@ def test_fewer_columns_or_another_prior_are_taken_only_if_clearly_better(gains, 
 
 @pytest.mark.parametrize(("losses", "strength"), [([0, 1, 3, 9], 3.0), ([0, 9, 1, 9], 10.0), ([0, 9, 9, 9], 1.0)])
 def test_without_crossed_speakers_the_strongest_within_one_standard_error_is_taken(losses, strength):
-    search = searching(*small_world(channels_per_speaker=1), Told)
-    search.design = Design((0,), (ALONE,))
+    search = searching(*small_world(channels_per_speaker=1), Told, design=Design((0,), (ALONE,)))
     noise = {1.0: [0, 0, 0, 0], 3.0: [4, -4, 1, -1], 10.0: [7, -7, 1, -1], 30.0: [1, -1, 0, 0]}
     cost = dict(zip(CONFOUNDED, losses))
     search.table = lambda one: 0.5 + (cost[one.noise_prior] + np.array(noise[one.noise_prior])) / 100
     found = search.run()
-    assert found.candidate == Candidate(strength, strength, (3,), (ALONE.share,), (1.0,))
-    assert [one.noise_prior for one in search.tried] == list(CONFOUNDED)
+    assert found.candidate == Candidate(strength, strength, (3,), (ALONE.share,), (1.0,), "split")
+    assert [one.noise_prior for one in search.tried] == [*CONFOUNDED, *[strength] * 3]
+    assert [(one.interaction, one.cell_share) for one in search.tried][4:] == [
+        ("proportional", 1.0),
+        ("split", 0.5),
+        ("split", 0.0),
+    ]
 
 
 def test_channels_without_effect_have_no_columns():
@@ -107,12 +115,26 @@ def test_an_interrupt_ends_the_search_with_the_best_so_far():
 
 
 @pytest.mark.parametrize("channels_per_speaker", [None, 1])
-@pytest.mark.parametrize(("rank", "share", "prior"), [(2, 1.0, 1.0), (2, 0.6, 0.3), (2, 0.6, 0.0), (0, 1.0, 0.0)])
-def test_criteria_are_those_of_the_public_model(channels_per_speaker, rank, share, prior):
+@pytest.mark.parametrize(
+    ("rank", "share", "prior", "interaction", "cell_share"),
+    [
+        (2, 1.0, 1.0, 0.0, 1.0),
+        (2, 0.6, 0.3, 0.0, 1.0),
+        (2, 0.6, 0.0, 0.0, 1.0),
+        (0, 1.0, 0.0, 0.0, 1.0),
+        (2, 1.0, 1.0, "proportional", 1.0),
+        (2, 1.0, 0.0, "proportional", 0.5),
+        (2, 1.0, 1.0, "proportional", 0.0),
+        (2, 0.6, 1.0, "split", 1.0),
+        (2, 1.0, 1.0, "full", 1.0),
+        (2, 1.0, 1.0, 0.7, 1.0),
+    ],
+)
+def test_criteria_are_those_of_the_public_model(channels_per_speaker, rank, share, prior, interaction, cell_share):
     X, s, c = small_world(channels_per_speaker=channels_per_speaker)
     c = np.where((s < 5) & (np.arange(len(s)) % 2 == 0), (c + 1) % 4, c)  # too few in two channels, but some
     search = searching(X, s, c)
-    candidate = Candidate(0.3, 1.0, (rank,), (share,), (prior,))
+    candidate = Candidate(0.3, 1.0, (rank,), (share,), (prior,), interaction, cell_share)
     found = search.attempt(candidate)
     every, moved_there = [], 0
     for i, fold in enumerate(search.folds.folds):

@@ -109,6 +109,7 @@ def training(seed, channels=24, iterations=35, names=None):
         objective_name="log-likelihood, nats per sample",
         converged=True,
         singular_values={"V": np.sort(rng.gamma(2, 1.0, 40))[::-1], "U": np.sort(rng.gamma(2, 0.8, 12))[::-1]},
+        variance_shares={"speaker": 0.35, "transmission": 0.2, "interaction": 0.18, "noise": 0.27},
         channels=[Channels("transmission", names, at, rng.integers(20, 900, len(names)), (0.61, 0.22))],
     )
 

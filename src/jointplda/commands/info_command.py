@@ -62,6 +62,8 @@ def _model(path: Path) -> dict[str, Any]:
         "dimensions": len(model.mean_),
         "speaker rank": speaker_rank,
         "channel ranks": dict(zip(model.fitted_.condition_names, channel_ranks, strict=True)),
+        "interaction (kappa)": model.interaction_ if hasattr(model, "interaction_") else 0.0,
+        "shares of variance": model.fitted_.variance_shares,
         "training": getattr(model, "training_", {}),
         "iterations": model.n_iter_,
         "converged": model.converged_,

@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from jointplda.estimators.pipeline import Pipeline
     from jointplda.evaluation.labelled_samples import LabelledSamples
 
-CHOSEN = ("speaker_rank", "channel_rank", "noise_prior", "speaker_prior", "channel_share", "interaction", "n_init")
+CHOSEN = ("speaker_rank", "channel_rank", "noise_prior", "speaker_prior", "channel_share", "n_init")
 """Settings that the automatic search chooses; giving one of them turns it off."""
 PER_CONDITION = ("channel_rank", "channel_share", "channel_prior")
 """Settings of which there is one value, or one for every --channel."""
-STORED = (*CHOSEN, "channel_prior", "noise", "center", "length_norm", "pca", "lda", "seed")
+GIVEN = ("noise", "max_iter", "tol", "channel_prior", "interaction")
+"""Settings that the automatic search takes as they are given."""
+STORED = (*CHOSEN, "channel_prior", "interaction", "noise", "center", "length_norm", "pca", "lda", "seed")
 """Settings that --resume takes from the model file."""
 
 EACH = "one number, or one per --channel"
@@ -42,12 +44,12 @@ class Interaction(click.ParamType):  # type: ignore[type-arg]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | str:
         """The number, or the word."""
-        if isinstance(value, str) and value.lower() in ("proportional", "full"):
+        if isinstance(value, str) and value.lower() in ("proportional", "full", "split"):
             return value.lower()
         try:
             return float(value)
         except ValueError:
-            self.fail(f"{value!r} is not proportional, full or a number.", param, ctx)
+            self.fail(f"{value!r} is not proportional, full, split or a number.", param, ctx)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +112,7 @@ class TrainRequest(SampleSource):
     cloup.option(
         "--auto/--no-auto", "automatic", default=None,
         help="Choose priors and ranks on held-out training speakers, and calibrate. This is the default unless a rank, "
-        "--noise-prior, --speaker-prior, --channel-share, --interaction or --n-init is given.",
+        "--noise-prior, --speaker-prior, --channel-share or --n-init is given.",
     ),
     options.count("--speaker-rank", "Columns of V.", "as many as the speakers support"),
     options.count("--channel-rank", f"Columns of U: {EACH}.", "as many as the channels support", multiple=True),
@@ -120,9 +122,9 @@ class TrainRequest(SampleSource):
                  multiple=True),
     options.probability("--channel-share", "Share of the variance between channels that U keeps, while V takes the "
                         f"rest: {EACH}.", "1", multiple=True),
-    cloup.option("--interaction", type=Interaction(), metavar="FORM|KAPPA", show_default="0",
-                 help="What a speaker and a channel do together: proportional (to the noise) or full, estimated, or a "
-                 "number, kappa; 0 for nothing. See the page on the interaction."),
+    cloup.option("--interaction", type=Interaction(), metavar="FORM|KAPPA", show_default="chosen, or 0 with --no-auto",
+                 help="What a speaker and a channel do together: proportional (to the noise), full, split (off V), or "
+                 "a number, kappa; 0 is the paper's model."),
     cloup.option("--noise", type=click.Choice(["full", "diagonal"]), show_default="full",
                  help="Noise covariance: full or diagonal."),
     options.count("--max-iter", "EM iterations at most.", "25, or 100 with --no-auto"),
@@ -214,7 +216,7 @@ def make_pipe(request: TrainRequest) -> Pipeline:
     from jointplda.estimators.pipeline import make_pipeline
     from jointplda.estimators.plain import PLDA
 
-    settings = {"random_state": request.seed, **request.settings("noise", "max_iter", "tol", "channel_prior")}
+    settings = {"random_state": request.seed, **request.settings(*GIVEN)}
     if request.searches:
         return search_pipeline(request.steps, **settings)
     settings |= request.settings(*CHOSEN)

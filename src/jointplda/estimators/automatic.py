@@ -39,8 +39,9 @@ class JointPLDACV(ModelEstimator):
 
     The speakers are divided into folds. Every candidate is fitted to the speakers of the other folds and scores the
     pairs of those held out; the candidate of lowest minCllr is chosen, where same- and cross-channel trials have equal
-    weight. Candidates differ in the strengths of the priors and in the rank of U, which may be 0 (PLDA). An affine
-    calibration is then fitted to the scores of the held-out speakers, and the model applies it.
+    weight. Candidates differ in the strengths of the priors, in the interaction of speaker and channel, and in the rank
+    of U, which may be 0 (PLDA). An affine calibration is then fitted to the scores of the held-out speakers, and the
+    model applies it.
 
     If speakers were heard in one channel each, channels and speakers are confounded, and no trial shows how a channel
     changes a speaker. A permutation test then decides if channels matter at all (if not, U is left out), the variance
@@ -58,6 +59,8 @@ class JointPLDACV(ModelEstimator):
     channel_prior : float or sequence of float, optional
         As in ``JointPLDA``; default: chosen with the other settings. With 0, U has few columns, so that a model can
         keep more channels of training.
+    interaction : float or str, optional
+        As in ``JointPLDA``; default: chosen with the other settings. 0 is the paper's model.
     calibrate : bool
         Whether to calibrate scores.
     n_jobs : int
@@ -97,7 +100,7 @@ class JointPLDACV(ModelEstimator):
     >>> X = truth.sample(speakers, channels=languages, random_state=0)
     >>> model = JointPLDACV().fit(X, speakers, channels=languages)
     >>> sorted(model.best_params_)
-    ['channel_prior', 'channel_rank', 'channel_share', 'noise_prior', 'speaker_prior']
+    ['cell_share', 'channel_prior', 'channel_rank', 'channel_share', 'interaction', 'noise_prior', 'speaker_prior']
     >>> model.checked_.calibrated_cllr < 0.9
     True
     """
@@ -117,6 +120,7 @@ class JointPLDACV(ModelEstimator):
         noise: str = "full",
         noise_floor: float = 1e-6,
         channel_prior: float | Sequence[float] | None = None,
+        interaction: float | str | None = None,
         calibrate: bool = True,
         n_jobs: int | None = -1,
         callback: ProgressCallback | None = None,
@@ -128,6 +132,7 @@ class JointPLDACV(ModelEstimator):
         self.noise = noise
         self.noise_floor = noise_floor
         self.channel_prior = channel_prior
+        self.interaction = interaction
         self.calibrate = calibrate
         self.n_jobs = n_jobs
         self.callback = callback
@@ -151,7 +156,9 @@ class JointPLDACV(ModelEstimator):
             if self.channel_prior is not None:
                 priors = per_condition("channel_prior", self.channel_prior, len(statistics.conditions), 0.0, 1e9)
             settings = JointPLDA(**self._fixed())._settings()
-            search = Search(folds, design, settings, rng, self.callback, priors, self._threads())
+            if self.interaction is not None:
+                JointPLDA(interaction=self.interaction)._interaction(statistics.n_features)  # raises if it is wrong
+            search = Search(folds, design, settings, rng, self.callback, priors, self.interaction, self._threads())
             best = search.run()
             calibration, checked = calibrate_held_out(
                 search.calibration_trials(best.candidate), folds.speakers, confounded=design.confounded

@@ -23,9 +23,10 @@ from jointplda.labels import MISSING
 from jointplda.linalg import cholesky
 from jointplda.model.channel_shrinkage import ChannelShrinkage
 from jointplda.model.fit import FitSettings, Problem, fit, supported_rank
-from jointplda.model.interaction import NO_INTERACTION, CellProblem, InteractionSettings, with_loading
+from jointplda.model.interaction import NO_INTERACTION, CellProblem, InteractionSettings, held_cells, with_loading
 from jointplda.model.parameters import Parameters
 from jointplda.model.plan import Plan, make_plan
+from jointplda.model.speaker_split import joined_speaker
 from jointplda.model.statistics import Statistics, encode_all
 from jointplda.scoring.fitted import FittedModel
 from jointplda.scoring.scorer import Scorer
@@ -259,10 +260,13 @@ class BasePLDA(ModelEstimator):
         """Plan of a fit to these samples (levels, eliminated factor, memory, work), without fitting."""
         matrix = validate_data(clone(self), X, ensure_all_finite=False)
         interaction = self._interaction(matrix.shape[1])
-        interacting, full = interaction.form != "none", interaction.form == "full"
+        interacting, full = interaction.in_em, interaction.form == "full"
         statistics, ranks = self._ranked(Statistics.from_samples(matrix, y, channels, cells=interacting))
         kept, shrinkage = self._kept_conditions(ranks)
-        cells = CellProblem.of(statistics.with_conditions(kept), interacting=interacting, full=full)
+        used = statistics.with_conditions(kept)
+        if interaction.form == "fixed" or (interaction.form == "proportional" and self._settings().noise_prior):
+            return make_plan(held_cells(used, interaction.kappa, even=False)[0], shrinkage.ranks)
+        cells = CellProblem.of(used, interacting=interacting, full=full)
         return make_plan(cells.statistics, (*shrinkage.ranks, interaction.rank) if full else shrinkage.ranks)
 
     def _fit_samples(self, X: Any, y: Any, channels: Any) -> Self:
@@ -335,8 +339,12 @@ class BasePLDA(ModelEstimator):
         old, old_kept = before.parameters.active()
         old = old if before.shrinkage is None else before.shrinkage.undo(old)
         same = before.conditions in (None, names) and old_kept == kept and old.ranks == ranks
-        old, form = with_loading(old, before.G), self._interaction(len(old.mean)).form
-        same &= (before.G is not None) == (form == "full") and (form != "none" or not before.interacts)
+        form = self._interaction(len(old.mean)).form
+        if form == "split" and before.G is not None:
+            old = joined_speaker(old, before.G)
+        else:
+            old = with_loading(old, before.G)
+            same &= (before.G is not None) == (form == "full") and (form != "none" or not before.interacts)
         return old if same and len(old.mean) == self.n_features_in_ else None
 
     def _channel_shrinkage(self, conditions: int) -> tuple[tuple[float, ...], tuple[float, ...]]:

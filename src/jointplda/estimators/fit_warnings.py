@@ -8,10 +8,13 @@ from jointplda.model.fit import FitResult
 from jointplda.model.statistics import Statistics
 from jointplda.selection.design import Design
 
+MOSTLY = 0.5
+
 
 def warn_of_fit(result: FitResult, statistics: Statistics, tol: float, noise_floor: float) -> None:
     """Warn of confounded labels, of noise at its floor, and of EM that did not converge."""
     _warn_of_labels(statistics)
+    _warn_of_belief(result)
     _warn_of_floor(result, statistics, noise_floor)
     _warn_of_end(result, tol)
 
@@ -31,6 +34,16 @@ def _warn_of_labels(statistics: Statistics) -> None:
                     f"The labels of {name!r} and {names[j]!r} always go together: they are confounded, and each gets a "
                     f"share of the variance. Is {names[j]!r} the right column?"
                 )
+
+
+def _warn_of_belief(result: FitResult) -> None:
+    if result.believed >= MOSTLY:
+        warn(
+            "How far speaker and channel interact is mostly believed (interaction_prior), since hardly any speakers "
+            "were heard in two channels, or hardly any twice in one. A few speakers in two channels, twice in each, "
+            "would show it; interaction=0 is the model without it.",
+            parameter="interaction",
+        )
 
 
 def _warn_of_floor(result: FitResult, statistics: Statistics, share: float) -> None:

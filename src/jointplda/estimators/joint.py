@@ -54,15 +54,18 @@ class JointPLDA(BasePLDA):
         Strength of the prior that shrinks U U' towards a scaled identity after EM (one number, or one per condition): 1
         is one prior channel per channel of training. A few channels show few of the directions in which other channels
         will differ. U then has d columns.
-    interaction : float or {"proportional", "full"}
+    interaction : float or {"proportional", "full", "split"}
         What the samples of one speaker in one channel share beside y and x: G w with G G' = kappa D^-1. A number is
-        kappa, and 0 the paper's model; "proportional" estimates kappa, "full" a G of any shape. With several conditions
-        a cell is a speaker with one combination of channels.
+        kappa, and 0 the paper's model; "proportional" estimates kappa, "full" a G of any shape. "split" fits the
+        paper's model, and divides V V' between speaker and interaction afterwards: for speakers heard in one channel
+        each. With several conditions a cell is a speaker with one combination of channels.
     interaction_rank : int, optional
         Columns of G in the full form. Default: the dimension.
     interaction_prior : (float, float)
         Belief about kappa where it is estimated: its value, and the number of cells of two samples that it counts as.
-        It decides where no speaker was heard in two channels, and fades as such speakers grow in number.
+        It decides where no speaker was heard in two channels, and fades as such speakers grow in number. In the full
+        form it is a prior of G G', towards a scaled identity. A noise prior makes it stronger, by as many prior cells
+        per cell.
     cell_share : float
         How far scoring counts on the interaction: the share of G G' that two samples of one speaker in one channel are
         taken to have in common; the rest is noise.
@@ -258,7 +261,7 @@ class JointPLDA(BasePLDA):
         if not isinstance(self.interaction, str):
             kappa = check_number("interaction", self.interaction, 0.0, MOST)
             return InteractionSettings("fixed" if kappa else "none", kappa, share=share)
-        form = check_choice("interaction", self.interaction, ("proportional", "full"))
+        form = check_choice("interaction", self.interaction, ("proportional", "full", "split"))
         try:
             value, weight = self.interaction_prior
         except (TypeError, ValueError):

@@ -45,34 +45,43 @@ def cell_residual(statistics: Statistics) -> CellResidual:
     return CellResidual(residual_scatter(means), freedom, inverse_size)
 
 
-def moment_kappa(residual: CellResidual, within: WithinCells, belief: KappaPrior) -> float:
+@dataclass(frozen=True)
+class MomentKappa:
+    """kappa, and the share of the belief in it: 1 where the data say nothing, 0 where only they do."""
+
+    value: float
+    believed: float
+
+
+def moment_kappa(residual: CellResidual, within: WithinCells, belief: KappaPrior) -> MomentKappa:
     """Estimate kappa by moments, and draw it to the belief as by so many more degrees of freedom.
 
     The moment estimate is tr(residual per degree of freedom) / tr(C) - 1/n, with as many degrees of freedom as its
     numerator and denominator have together (their product over their sum).
     """
     if min(residual.freedom, within.freedom) <= 0.0:
-        return belief.value
+        return MomentKappa(belief.value, 1.0)
     freedom = residual.freedom * within.freedom / (residual.freedom + within.freedom)
     ratio = np.trace(residual.scatter) / residual.freedom / (np.trace(within.scatter) / within.freedom)
     total = freedom * (float(ratio) - residual.inverse_size) + belief.weight * belief.value
-    return max(total / (freedom + belief.weight), 0.0)
+    return MomentKappa(max(total / (freedom + belief.weight), 0.0), belief.weight / (freedom + belief.weight))
 
 
 def cell_covariances(
     statistics: Statistics, within: WithinCells, belief: KappaPrior, kappa: float | None = None
-) -> tuple[Covariances, float]:
+) -> tuple[Covariances, MomentKappa]:
     """Covariances of a model with G G' = kappa C, and kappa: the given one, or that of the moments.
 
     C is the scatter within cells and, divided by kappa + 1/n, that of the residuals of cell means, over their degrees
     of freedom.
     """
     residual = cell_residual(statistics)
-    kappa = moment_kappa(residual, within, belief) if kappa is None else kappa
+    found = moment_kappa(residual, within, belief) if kappa is None else MomentKappa(kappa, 0.0)
+    kappa = found.value
     freedom = within.freedom + residual.freedom
     if freedom > 0.0:
         C = (within.scatter + residual.scatter / (kappa + residual.inverse_size)) / freedom
     else:
         C = moment_covariances(statistics).within / (1.0 + kappa)
-    found = moment_covariances(with_cell_condition(statistics), C, kappa * C)
-    return Covariances(found.between[:-1], C), kappa
+    moments = moment_covariances(with_cell_condition(statistics), C, kappa * C)
+    return Covariances(moments.between[:-1], C), found

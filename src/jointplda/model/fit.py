@@ -8,15 +8,16 @@ import numpy as np
 
 from jointplda._parallel import one_thread
 from jointplda.errors import InputError
-from jointplda.model.cell_moments import cell_covariances
+from jointplda.model.cell_moments import cell_covariances, cell_residual, moment_kappa
 from jointplda.model.cell_sums import WithinCells
 from jointplda.model.em import EMResult, Iteration, logger, run_em
-from jointplda.model.interaction import NO_INTERACTION, CellProblem, InteractionSettings, held_cells
+from jointplda.model.interaction import NO_INTERACTION, CellProblem, InteractionSettings, held_cells, with_loading
 from jointplda.model.layout import Layout, lay_out
 from jointplda.model.moments import Covariances, moment_covariances
 from jointplda.model.mstep import NoiseModel, Prior
 from jointplda.model.parameters import Parameters
 from jointplda.model.plan import Plan
+from jointplda.model.speaker_split import split_speaker
 from jointplda.model.start import make_prior, start_at_random, start_from_moments
 from jointplda.model.statistics import Statistics
 from jointplda.progress import Progress, ProgressCallback
@@ -44,12 +45,23 @@ class FitSettings:
 
 @dataclass(frozen=True)
 class FitResult:
-    """The best run of EM, its plan, the number of directions in which the noise is at its floor, and if Ctrl-C came."""
+    """The best run of EM, and what it leaves to say.
+
+    Attributes
+    ----------
+    at_floor : int
+        Number of directions in which the noise is at its floor.
+    interrupted : bool
+        Whether Ctrl-C came.
+    believed : float
+        Share of the belief in kappa: 1 where the data say nothing about it.
+    """
 
     fit: EMResult
     plan: Plan
     at_floor: int
     interrupted: bool
+    believed: float = 0.0
 
 
 def check_speakers(statistics: Statistics) -> None:
@@ -76,7 +88,23 @@ def supported_rank(statistics: Statistics, k: int) -> int:
 
 @dataclass(frozen=True)
 class Problem:
-    """What fits of the same ranks to the same statistics share, whatever their other settings."""
+    """What fits of the same ranks to the same statistics share, whatever their other settings.
+
+    Attributes
+    ----------
+    covariances : Covariances
+        By the method of moments.
+    layout : Layout
+        Of the samples, or of the means of their cells where there is an interaction.
+    within : WithinCells or None
+        What is left of the samples beside the means of their cells.
+    kappa : float
+        Interaction relative to the noise: given, or by the method of moments.
+    believed : float
+        Share of the belief in kappa.
+    held : bool
+        Whether kappa stays as it is; EM then runs without it (see ``held_cells``).
+    """
 
     statistics: Statistics
     ranks: tuple[int, ...]
@@ -84,6 +112,7 @@ class Problem:
     layout: Layout
     within: WithinCells | None = None
     kappa: float = 0.0
+    believed: float = 0.0
     held: bool = False
 
     @classmethod
@@ -102,15 +131,21 @@ class Problem:
         """
         form = interaction.form
         cells = CellProblem.of(statistics, interacting=form != "none", full=form == "full")
-        if cells.within is None:
-            return cls(statistics, ranks, moment_covariances(statistics), lay_out(statistics, ranks))
+        if not interaction.in_em:
+            problem = cls(statistics, ranks, moment_covariances(statistics), lay_out(statistics, ranks))
+            if cells.within is None:
+                return problem
+            found = moment_kappa(cell_residual(statistics), cells.within, interaction.prior)
+            return replace(problem, kappa=found.value, believed=found.believed)
+        assert cells.within is not None
         given = interaction.kappa if form == "fixed" else None
-        covariances, kappa = cell_covariances(statistics, cells.within, interaction.prior, given)
+        covariances, found = cell_covariances(statistics, cells.within, interaction.prior, given)
+        kappa, believed = found.value, found.believed
         if form == "fixed" or (form == "proportional" and noise_prior):
             means, within = held_cells(statistics, kappa, even=noise_prior)
-            return cls(statistics, ranks, covariances, lay_out(means, ranks), within, kappa, held=True)
+            return cls(statistics, ranks, covariances, lay_out(means, ranks), within, kappa, believed, held=True)
         layout = lay_out(cells.statistics, (*ranks, interaction.rank) if form == "full" else ranks)
-        return cls(statistics, ranks, covariances, layout, cells.within, max(kappa, LEAST_KAPPA))
+        return cls(statistics, ranks, covariances, layout, cells.within, max(kappa, LEAST_KAPPA), believed)
 
     def prior(self, settings: "FitSettings") -> Prior:
         """Prior of the settings, with scales from the moments."""
@@ -136,7 +171,7 @@ def fit(problem: Problem, settings: FitSettings, rng: np.random.Generator, warm:
     statistics, ranks, layout, covariances = problem.statistics, problem.ranks, problem.layout, problem.covariances
     noise = NoiseModel(settings.diagonal, settings.noise_floor * statistics.scales)
     prior, interaction = problem.prior(settings), settings.interaction
-    kappa = 0.0 if problem.held else problem.kappa
+    kappa = 0.0 if problem.held or not interaction.in_em else problem.kappa
     logger.info("%s", layout.plan)
     best: EMResult | None = None
     interrupted = False
@@ -166,7 +201,9 @@ def fit(problem: Problem, settings: FitSettings, rng: np.random.Generator, warm:
     assert best is not None
     if problem.held:
         best = replace(best, parameters=replace(best.parameters, kappa=problem.kappa))
-    return FitResult(best, layout.plan, noise.at_floor(best.parameters.noise), interrupted)
+    if interaction.form == "split":
+        best = replace(best, parameters=with_loading(*split_speaker(best.parameters, problem.kappa)))
+    return FitResult(best, layout.plan, noise.at_floor(best.parameters.noise), interrupted, problem.believed)
 
 
 def _with_kappa(callback: ProgressCallback | None, problem: Problem) -> ProgressCallback | None:

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 from jointplda._typing import Array, IntArray
 from jointplda.errors import InputError
-from jointplda.linalg import inverse
+from jointplda.linalg import cholesky, inverse
 from jointplda.model.cell_sums import WithinCells
 from jointplda.model.estep import solve
 from jointplda.model.kappa import NO_BELIEF, KappaPrior
@@ -118,8 +118,8 @@ class InteractionSettings:
 
     Attributes
     ----------
-    form : {"none", "fixed", "proportional", "full"}
-        No interaction (the paper); kappa given; kappa estimated; G estimated.
+    form : {"none", "fixed", "proportional", "full", "split"}
+        No interaction (the paper); kappa given; kappa estimated; G estimated; V V' divided after EM without one.
     kappa : float
         The value given, or believed.
     rank : int
@@ -135,6 +135,11 @@ class InteractionSettings:
     rank: int = 0
     prior: KappaPrior = NO_BELIEF
     share: float = 1.0
+
+    @property
+    def in_em(self) -> bool:
+        """Whether EM has an interaction."""
+        return self.form not in ("none", "split")
 
     def start(self, parameters: Parameters, kappa: float) -> Parameters:
         """Parameters without an interaction as a start of EM with one."""
@@ -173,6 +178,16 @@ class CellProblem:
         """Exact log p of the samples, all latents integrated out."""
         value = solve(lay_out(self.statistics, parameters.ranks), parameters).log_likelihood
         return value if self.within is None else value + self.within.log_likelihood(*inverse(parameters.noise))
+
+
+def without_loading(parameters: Parameters, factors: int) -> tuple[Parameters, Array]:
+    """Parameters of the first factors, and G: the last loading if there are more, else a root of kappa C."""
+    if len(parameters.loadings) > factors:
+        G = parameters.loadings[-1]
+        return Parameters(parameters.mean, parameters.loadings[:-1], parameters.noise), G
+    if not parameters.kappa:
+        return parameters, np.zeros((len(parameters.mean), 0))
+    return parameters, np.sqrt(parameters.kappa) * cholesky(parameters.noise)
 
 
 def with_loading(parameters: Parameters, G: Array | None) -> Parameters:

@@ -98,6 +98,8 @@ class Training:
     converged : bool
     singular_values : dict of str to ndarray
         Singular values of "V" and of each "U" ("U (language)" where there are several), largest first.
+    variance_shares : dict of str to float
+        Shares of the variance of the speaker, each condition, the interaction and the noise; empty if not known.
     channels : sequence of Channels
     attempts : sequence of Attempt
         Candidates of an automatic choice of settings, in the order they were evaluated.
@@ -107,6 +109,7 @@ class Training:
     objective_name: str
     converged: bool
     singular_values: Mapping[str, Array]
+    variance_shares: Mapping[str, float] = field(default_factory=dict)
     channels: Sequence[Channels] = ()
     attempts: Sequence[Attempt] = ()
 

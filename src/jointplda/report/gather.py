@@ -61,7 +61,7 @@ def system_of(name: str, result: Evaluation, *, description: str = "", model: An
 
 
 def training_of(model: Any) -> Training:
-    """How a fitted model was trained: the trace of EM, singular values of V and U, positions of channels."""
+    """How a fitted model was trained: the trace of EM, shares of variance, singular values, positions of channels."""
     estimator = model[-1] if hasattr(model, "steps") else model
     candidates = getattr(estimator, "candidates_", ())
     estimator = getattr(estimator, "best_estimator_", estimator)
@@ -76,6 +76,7 @@ def training_of(model: Any) -> Training:
         objective_name="log-likelihood with priors" if penalised else "log-likelihood",
         converged=fitted.trace.converged,
         singular_values=singular,
+        variance_shares=fitted.variance_shares,
         channels=_channels(loadings, fitted.training),
         attempts=[_attempt(result) for result in candidates],
     )
@@ -87,7 +88,9 @@ def _attempt(result: Any) -> Attempt:
         f", U {prior:g} (rank {rank})" if rank else ", no U"
         for rank, prior in zip(candidate.channel_ranks, candidate.channel_priors, strict=True)
     )
-    name = f"noise {candidate.noise_prior:g}, speaker {candidate.speaker_prior:g}{channels}"
+    interaction = f", {candidate.interaction}" if candidate.interaction else ""
+    share = f" {candidate.cell_share:g}" if candidate.interaction and candidate.cell_share < 1.0 else ""
+    name = f"noise {candidate.noise_prior:g}, speaker {candidate.speaker_prior:g}{channels}{interaction}{share}"
     return Attempt(name, result.criterion, result.error, result.chosen)
 
 

@@ -23,7 +23,7 @@ from jointplda.report.plots import (
 )
 from jointplda.report.svg import Drawing, key, words
 from jointplda.report.tables import headline, part_title, parts_of, table
-from jointplda.report.training_plots import attempts_plot, channels_plot, singular_plot, trace_plot
+from jointplda.report.training_plots import attempts_plot, channels_plot, shares_plot, singular_plot, trace_plot
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 _ICON = (
@@ -242,6 +242,14 @@ def _training(training: Training) -> str:
         _keys(names),
         "Singular values",
     )
+    if training.variance_shares:
+        parts = "".join(
+            f"<li>{key(f's{k % 8}', 'bar')}{words(name)}</li>"
+            for k, (name, share) in enumerate(training.variance_shares.items())
+            if share > 0
+        )
+        caption = "How the variance of an embedding divides, as the model sees it."
+        figures += _figure(shares_plot(training), caption, _keys(parts), "Shares of the variance")
     if training.attempts:
         caption = (
             "Each candidate on held-out training speakers, with its standard error; the chosen candidate is filled."

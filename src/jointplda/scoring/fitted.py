@@ -48,6 +48,18 @@ class TrainingCounts:
     channels: tuple[int, ...]
 
 
+def scored_parameters(parameters: Parameters, G: Array, share: float) -> Parameters:
+    """Parameters for scoring with G (d, r) in its place: what a cell shares is the last loading, and the rest is noise.
+
+    Nothing is appended where nothing is shared.
+    """
+    if not G.shape[1]:
+        return parameters
+    shared = (np.sqrt(share) * G,) if share else ()
+    noise = parameters.noise + (1.0 - share) * (G @ G.T)
+    return Parameters(parameters.mean, (*parameters.loadings, *shared), noise)
+
+
 @dataclass(frozen=True, eq=False)
 class FittedModel:
     """The model m = mean + V y + sum_k U_k x^k + e,  e ~ N(0, D^-1), and how it was fitted.
@@ -144,12 +156,16 @@ class FittedModel:
     @cached_property
     def scored(self) -> Parameters:
         """Parameters for scoring: what a cell shares is the last loading, and the rest of G G' is noise."""
-        G = self.cell_loading
-        if not G.shape[1]:
-            return self.active
-        shared = (np.sqrt(self.cell_share) * G,) if self.cell_share and self.kept else ()
-        rest = 1.0 - self.cell_share if shared else 1.0
-        return Parameters(self.mean, (*self.active.loadings, *shared), self.active.noise + rest * (G @ G.T))
+        return scored_parameters(self.active, self.cell_loading, self.cell_share if self.kept else 0.0)
+
+    @property
+    def variance_shares(self) -> dict[str, float]:
+        """Shares of the trace of the total covariance: speaker, each condition, the interaction, and the noise."""
+        traces = {"speaker": float(np.sum(self.loadings[0] ** 2))}
+        traces |= {name: float(np.sum(U**2)) for name, U in zip(self.condition_names, self.loadings[1:], strict=True)}
+        traces |= {"interaction": float(np.sum(self.cell_loading**2)), "noise": float(np.trace(self.parameters.noise))}
+        total = sum(traces.values())
+        return {name: value / total for name, value in traces.items()}
 
     @property
     def cell_factor(self) -> int | None:

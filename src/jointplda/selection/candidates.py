@@ -18,6 +18,8 @@ class Candidate:
     channel_ranks: tuple[int, ...]
     channel_shares: tuple[float, ...]
     channel_priors: tuple[float, ...]
+    interaction: float | str = 0.0
+    cell_share: float = 1.0
 
     def settings(self) -> dict[str, Any]:
         """The settings as arguments of ``JointPLDA``."""
@@ -27,6 +29,8 @@ class Candidate:
                 "channel_rank": list(self.channel_ranks),
                 "channel_share": list(self.channel_shares),
                 "channel_prior": list(self.channel_priors),
+                "interaction": self.interaction,
+                "cell_share": self.cell_share,
             }
         return chosen
 
@@ -89,8 +93,20 @@ def changed_ranks(candidate: Candidate) -> Sequence[Candidate]:
             if fewer < rank:
                 ranks = _with(candidate.channel_ranks, k, fewer)
                 priors = candidate.channel_priors if fewer else _with(candidate.channel_priors, k, 0.0)
-                candidates.append(replace(candidate, channel_ranks=ranks, channel_priors=priors))
+                form = candidate.interaction if any(ranks) else 0.0
+                candidates.append(replace(candidate, channel_ranks=ranks, channel_priors=priors, interaction=form))
     return candidates
+
+
+def changed_interactions(candidate: Candidate, forms: Sequence[float | str]) -> Sequence[Candidate]:
+    """Candidates with other forms of the interaction, and with scores that count on it less."""
+    if not any(candidate.channel_ranks):
+        return []
+    shares = (0.5, 0.0) if candidate.interaction else ()
+    return [
+        *(replace(candidate, interaction=form) for form in forms if form != candidate.interaction),
+        *(replace(candidate, cell_share=share) for share in shares),
+    ]
 
 
 def changed_priors(candidate: Candidate) -> Sequence[Candidate]:

@@ -80,7 +80,15 @@ class _Encoded:
     def statistics(self, rows: IntArray | None) -> Statistics:
         """Statistics of these rows, or of all. Weights of 1 keep the rounding that folds have always had."""
         weights = None if rows is None else np.ones(len(rows))
-        return Statistics.from_codes(self.matrix, self.codes, self.labels, self.conditions, rows=rows, weights=weights)
+        return Statistics.from_codes(
+            self.matrix,
+            self.codes,
+            self.labels,
+            self.conditions,
+            rows=rows,
+            weights=weights,
+            cells=bool(self.conditions),
+        )
 
     def fold(self, training: Statistics, rows: IntArray, rng: np.random.Generator) -> Fold:
         """A fold that holds out these rows, of which it keeps a limited number."""

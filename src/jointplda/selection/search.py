@@ -10,13 +10,17 @@ from jointplda._typing import Array, IntArray
 from jointplda.metrics import cllr, min_cllr
 from jointplda.model.channel_shrinkage import ChannelShrinkage
 from jointplda.model.fit import FitSettings, Problem, fit, supported_rank
+from jointplda.model.interaction import NO_INTERACTION, InteractionSettings, without_loading
+from jointplda.model.kappa import KappaPrior
 from jointplda.model.parameters import Parameters
 from jointplda.progress import Progress, ProgressCallback
+from jointplda.scoring.fitted import scored_parameters
 from jointplda.scoring.pairs import PairModel, PairScorer, PreparedSide
 from jointplda.selection.candidates import (
     Candidate,
     CandidateResult,
     changed_channel_priors,
+    changed_interactions,
     changed_priors,
     changed_ranks,
     neighbours,
@@ -30,20 +34,24 @@ from jointplda.selection.held_out_calibration import CalibrationTrials
 
 FIRST = (0.3, 1.0, 3.0)
 CONFOUNDED = (1.0, 3.0, 10.0, 30.0)
+FORMS: tuple[float | str, ...] = ("proportional", "full", 0.0)
+CONFOUNDED_FORMS: tuple[float | str, ...] = ("split", "proportional")
+BELIEF = KappaPrior(0.4, 10.0)
 CHANNEL_PRIOR = 1.0
 FEW = 20
 FAR, NEAR = 2.0, 1.0
 SAME_CHANNEL = 0.5
 
 
-Key = tuple[int, tuple[int, ...], tuple[int, ...]]
+Key = tuple[int, tuple[int, ...], tuple[int, ...], float | str]
 Fitted = tuple[Key, float, float]
 
 
 class Search:
     """A search over candidates, which keeps the scores of all folds.
 
-    ``channel_priors`` are strengths of the priors of U, if they are not to be chosen. Folds run on ``threads`` threads.
+    ``channel_priors`` are strengths of the priors of U, and ``interaction`` the form of the interaction, if they are
+    not to be chosen. Folds run on ``threads`` threads.
     """
 
     def __init__(
@@ -54,10 +62,13 @@ class Search:
         rng: np.random.Generator,
         callback: ProgressCallback | None = None,
         channel_priors: tuple[float, ...] | None = None,
+        interaction: float | str | None = None,
         threads: int | None = None,
     ) -> None:
         self.folds, self.design, self.settings, self.callback = folds, design, settings, callback
         self.channel_priors, self.threads = channel_priors, threads
+        forms = CONFOUNDED_FORMS if design.confounded else FORMS
+        self.forms = forms if interaction is None else (interaction,)
         self.tried: dict[Candidate, CandidateResult] = {}
         self.scores: dict[Candidate, list[Array]] = {}
         self.problems: dict[Key, Problem] = {}
@@ -88,9 +99,7 @@ class Search:
     def run(self) -> CandidateResult:
         """Try the candidates that the design calls for, and choose."""
         try:
-            best = self._strength()
-            if not self.design.confounded:
-                best = self._refined(best)
+            best = self._refined(self._strength())
         except KeyboardInterrupt:
             if not self.tried:
                 raise
@@ -111,21 +120,34 @@ class Search:
         ranks = tuple(rank if share else 0 for rank, share in zip(ranks, shares, strict=True))
         strengths = self.channel_priors or (CHANNEL_PRIOR,) * len(ranks)
         priors = tuple(prior if rank else 0.0 for rank, prior in zip(ranks, strengths, strict=True))
+        form = self.forms[0] if any(ranks) else 0.0
+
+        def attempt(strength: float) -> CandidateResult:
+            return self.attempt(Candidate(strength, strength, ranks, shares, priors, form))
+
         if self.design.confounded:
-            return strongest([self.attempt(Candidate(s, s, ranks, shares, priors)) for s in CONFOUNDED])
-        done = {s: self.attempt(Candidate(s, s, ranks, shares, priors)) for s in FIRST}
+            return strongest([attempt(s) for s in CONFOUNDED])
+        done = {s: attempt(s) for s in FIRST}
         while True:
             strength = min(done, key=lambda s: (done[s].criterion, -s))
             untried = [s for s in neighbours(strength) if s not in done]
             if not untried:
                 return strongest([done[s] for s in sorted(done)]) if self.folds.speakers < FEW else done[strength]
-            done |= {s: self.attempt(Candidate(s, s, ranks, shares, priors)) for s in untried}
+            done |= {s: attempt(s) for s in untried}
 
     def _refined(self, best: CandidateResult) -> CandidateResult:
-        """Try fewer columns of U, or none, and other strengths of single priors; keep what is clearly better."""
+        """Try changes of one setting each, and keep what is clearly better.
+
+        They are the form of the interaction and, unless speakers and channels are confounded, fewer columns of U, or
+        none, and the strengths of single priors.
+        """
         start = best.candidate
-        widths = changed_channel_priors(start) if self.channel_priors is None else ()
-        for candidate in (*changed_ranks(start), *widths, *changed_priors(start)):
+        changes = [*changed_interactions(start, self.forms)]
+        if not self.design.confounded:
+            changes += changed_ranks(start)
+            changes += changed_channel_priors(start) if self.channel_priors is None else ()
+            changes += changed_priors(start)
+        for candidate in changes:
             result = self.attempt(candidate)
             if result.criterion < best.criterion and worse(best, result):
                 best = result
@@ -163,34 +185,45 @@ class Search:
     def _scores(self, candidate: Candidate, i: int) -> Array:
         """Raw log-likelihood ratios of all pairs of a fold, and of its moved targets, averaged over channels."""
         fold = self.folds.folds[i]
-        parameters = self._parameters(candidate, i)
+        parameters, G = self._parameters(candidate, i)
         conditions = len(parameters.loadings) - 1
-        model, priors = PairModel.of(parameters, range(1, conditions + 1)), np.full((conditions, 2), SAME_CHANNEL)
+        scored = scored_parameters(parameters, G, candidate.cell_share)
+        cell = 1 + conditions if len(scored.loadings) > 1 + conditions else None
+        model = PairModel.of(scored, range(1, conditions + 1), cell)
+        priors = np.full((conditions, 2), SAME_CHANNEL)
         side = model.side(fold.X, threads=1)
         scores = [_matrix(side, side, priors)[*fold.pairs.rows.T]]
         if len(self.moved_rows[i]):
             scores.append(_matrix(side, model.side(self.moved[i], threads=1), priors)[*self.moved_rows[i].T])
         return np.concatenate(scores)
 
-    def _parameters(self, candidate: Candidate, i: int) -> Parameters:
-        """Parameters of a candidate fitted to the speakers of all other folds, without conditions of rank 0."""
+    def _parameters(self, candidate: Candidate, i: int) -> tuple[Parameters, Array]:
+        """Parameters, and G, of a candidate fitted to the speakers of all other folds, without conditions of rank 0."""
         training = self.folds.folds[i].training
         kept = [k for k, rank in enumerate(candidate.channel_ranks) if rank]
         ranks = (training.n_features, *(candidate.channel_ranks[k] for k in kept))
-        key = (i, tuple(kept), ranks)
+        key = (i, tuple(kept), ranks, candidate.interaction)
+        interaction = _interaction(candidate, training.n_features)
         if key not in self.problems:
-            self.problems[key] = Problem.of(training.with_conditions(kept), ranks)
+            self.problems[key] = Problem.of(training.with_conditions(kept), ranks, interaction, noise_prior=True)
         strengths = candidate.noise_prior, candidate.speaker_prior
         if (key, *strengths) not in self.fitted:
-            settings = replace(self.settings, noise_prior=strengths[0], speaker_prior=strengths[1], callback=None)
-            warm = None if self.design.confounded else self.reached.get(key)
+            settings = replace(
+                self.settings,
+                noise_prior=strengths[0],
+                speaker_prior=strengths[1],
+                interaction=interaction,
+                callback=None,
+            )
+            warm = None if self.design.confounded or interaction.form == "split" else self.reached.get(key)
             result = fit(self.problems[key], settings, np.random.default_rng(0), warm)
             if result.interrupted:
                 raise KeyboardInterrupt
             self.reached[key] = self.fitted[key, *strengths] = result.fit.parameters
         shares = tuple(candidate.channel_shares[k] for k in kept)
         priors = tuple(candidate.channel_priors[k] for k in kept)
-        return ChannelShrinkage(ranks, shares, priors).apply(self.fitted[key, *strengths])
+        found, G = without_loading(self.fitted[key, *strengths], len(ranks))
+        return ChannelShrinkage(ranks, shares, priors).apply(found), G
 
     def calibration_trials(self, candidate: Candidate) -> CalibrationTrials:
         """The held-out pairs of all folds, and the moved targets, with the scores of a candidate."""
@@ -202,6 +235,14 @@ class Search:
         targets = np.concatenate(target)
         weights = cell_weights(targets, np.concatenate(same))
         return CalibrationTrials(np.concatenate(self.scores[candidate]), targets, weights, np.concatenate(fold_of))
+
+
+def _interaction(candidate: Candidate, d: int) -> InteractionSettings:
+    """How the interaction of a candidate is fitted in d dimensions."""
+    form = candidate.interaction
+    if isinstance(form, str):
+        return InteractionSettings(form, BELIEF.value, d if form == "full" else 0, BELIEF)
+    return InteractionSettings("fixed", form) if form else NO_INTERACTION
 
 
 def _matrix(left: PreparedSide, right: PreparedSide, priors: Array) -> Array:
