@@ -24,9 +24,9 @@ from jointplda.metrics import eer
 from jointplda.model.channel_shrinkage import with_channel_priors
 from jointplda.model.em import run_em
 from jointplda.model.layout import lay_out
+from jointplda.model.moments import moment_covariances
 from jointplda.model.mstep import NoiseModel, Prior
 from jointplda.model.parameters import Parameters
-from jointplda.model.moments import moment_covariances
 from jointplda.model.start import make_prior, start_from_moments
 
 STRENGTHS = (0.3, 1.0, 3.0, 10.0)

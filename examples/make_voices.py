@@ -3,8 +3,8 @@
 Every voice is a voice of espeak-ng with a pitch and a speed of its own; no person is recorded. It reads out short
 sentences, ffmpeg (or a synthetic room, or noise) transmits them, and the speaker encoder of resemblyzer turns each clip
 into an embedding of 256 numbers. Voices to train on are heard in one transmission, some in two; voices to test with
-are heard in all of them. Every draw is seeded. Clips and embeddings are kept in a work folder: a run that was stopped
-goes on where it was.
+are heard in all of them. Some variants are one voice under two names: one of each such pair is left out. Every draw
+is seeded. Clips and embeddings are kept in a work folder: a run that was stopped goes on where it was.
 
 Needs the programs espeak-ng and ffmpeg (Debian: ``apt-get install espeak-ng ffmpeg``), and in an environment
 of its own:
@@ -44,6 +44,7 @@ PITCHES = {"low": (15.0, 40.0), "high": (60.0, 90.0)}  # the two voices made of 
 SPEEDS = (130.0, 190.0)  # words per minute
 PITCH_JITTER, SPEED_JITTER = 6.0, 20.0  # from clip to clip, at most
 SECONDS = 2.0  # of each clip, cut anywhere from what is read
+SAME_ERROR, SAME_COSINE = 0.33, 0.70  # from which two voices are one: within a transmission, and across
 
 VARIANTS = """Alex Alicia Andrea Andy Annie AnxiousAndy Demonic Denis Diogo Gene Gene2 Henrique Hugo Jacky Lee Marco
 Mario Michael Mike Nguyen RicishayMax RicishayMax2 RicishayMax3 Storm Tweaky UniRobot adam anika anikaRobot announcer
@@ -257,6 +258,61 @@ def write(path: Path, content: bytes) -> None:
     part.rename(path)
 
 
+def one_voice(a: NDArray[Any], b: NDArray[Any], sent_a: NDArray[Any], sent_b: NDArray[Any]) -> bool:
+    """Whether two voices are hard to tell apart: embeddings of unit length, and the transmission of each.
+
+    Within transmissions that they share, cosines of a voice with itself are compared with those of one with the other:
+    an equal error rate of 33 % is too much. Where they share none, the cosine of their means across transmissions may
+    not reach 0.70 (embeddings have the mean of their transmission removed), which one voice rarely has with itself.
+    """
+    shared = sorted(set(sent_a) & set(sent_b))
+    if not shared:
+        means = [[x[sent == name].mean(axis=0) for name in sorted(set(sent))] for x, sent in ((a, sent_a), (b, sent_b))]
+        cosines = [p @ q / np.linalg.norm(p) / np.linalg.norm(q) for p in means[0] for q in means[1]]
+        return bool(np.mean(cosines) >= SAME_COSINE)
+    same, other = [], []
+    for name in shared:
+        p, q = a[sent_a == name], b[sent_b == name]
+        same += [(x @ x.T)[np.triu_indices(len(x), 1)] for x in (p, q)]
+        other.append((p @ q.T).ravel())
+    targets, others = np.sort(np.concatenate(same)), np.sort(np.concatenate(other))
+    if not len(targets):
+        return False
+    thresholds = np.concatenate([targets, others])
+    miss = np.searchsorted(targets, thresholds) / len(targets)
+    accept = 1 - np.searchsorted(others, thresholds) / len(others)
+    return bool(np.min(np.maximum(miss, accept)) >= SAME_ERROR)
+
+
+def doubles(X: NDArray[Any], voice: NDArray[Any], transmission: NDArray[Any], split: NDArray[Any]) -> set[str]:
+    """Voices to leave out, so that no two voices of one split are the same: those with most doubles first."""
+    X = X.astype(np.float64)
+    X = X / np.linalg.norm(X, axis=1, keepdims=True)
+    centred = X.copy()
+    for one in np.unique(split):
+        for name in np.unique(transmission):
+            rows = (split == one) & (transmission == name)
+            centred[rows] -= centred[rows].mean(axis=0)
+    found: dict[str, set[str]] = {}
+    for one in np.unique(split):
+        names = np.unique(voice[split == one])
+        rows = {str(name): np.flatnonzero((voice == name) & (split == one)) for name in names}
+        for i, a in enumerate(rows):
+            for b in list(rows)[i + 1 :]:
+                sent = transmission[rows[a]], transmission[rows[b]]
+                space = X if set(sent[0]) & set(sent[1]) else centred
+                if one_voice(space[rows[a]], space[rows[b]], *sent):
+                    found.setdefault(a, set()).add(b)
+                    found.setdefault(b, set()).add(a)
+    out: set[str] = set()
+    while any(found.values()):
+        most = max(sorted(found), key=lambda name: (len(found[name]), name))
+        out.add(most)
+        for other in found.pop(most):
+            found[other].discard(most)
+    return out
+
+
 def load_encoder() -> Any:
     """The encoder of resemblyzer, whose own voice activity detection is not used."""
     sys.modules.setdefault("webrtcvad", types.ModuleType("webrtcvad"))
@@ -300,9 +356,13 @@ def main() -> None:
     embeddings = progress((make_embedding(clip, given.work, encoder) for clip in clips), len(clips), "embeddings")
     columns = ("name", "voice", "language", "transmission", "split")
     labels = {column: np.array([getattr(clip, column) for clip in clips]) for column in columns}
-    labels = {"ids": labels.pop("name"), **labels}
-    write_archive(given.output, {"embeddings": np.array(embeddings, dtype=np.float16), **labels})
-    print(f"{given.output}: {len(clips)} samples, sha256 {hashlib.sha256(given.output.read_bytes()).hexdigest()}")
+    labels = {"embeddings": np.array(embeddings, dtype=np.float16), "ids": labels.pop("name"), **labels}
+    out = doubles(labels["embeddings"], labels["voice"], labels["transmission"], labels["split"])
+    kept = ~np.isin(labels["voice"], sorted(out))
+    write_archive(given.output, {name: column[kept] for name, column in labels.items()})
+    print(f"left out, since another voice is the same: {', '.join(sorted(out))}")
+    checksum = hashlib.sha256(given.output.read_bytes()).hexdigest()
+    print(f"{given.output}: {np.count_nonzero(kept)} samples, sha256 {checksum}")
 
 
 if __name__ == "__main__":

@@ -135,7 +135,8 @@ def print_design(design: Design) -> None:
 
 def print_chosen(model: JointPLDACV) -> None:
     """The settings that were chosen, and the calibration."""
-    settings = [f"{name} {np.round(value, 2).tolist()}" for name, value in model.best_params_.items()]
+    chosen = {name: v if isinstance(v, str) else np.round(v, 2).tolist() for name, v in model.best_params_.items()}
+    settings = [f"{name} {value}" for name, value in chosen.items()]
     print_text(f"Chosen: {', '.join(settings)}.")
     if model.calibration_ is not None:
         print(f"Calibration: llr = {model.calibration_.scale:.3g} score {model.calibration_.offset:+.3g}")

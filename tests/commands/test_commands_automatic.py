@@ -181,7 +181,8 @@ def test_what_was_chosen_can_be_given_by_hand_and_goes_on(automatic, files, tmp_
     options = {
         "--noise-prior": chosen["noise_prior"], "--speaker-prior": chosen["speaker_prior"],
         "--channel-rank": chosen["channel_rank"][0], "--channel-prior": chosen["channel_prior"][0],
-        "--channel-share": chosen["channel_share"][0], "--max-iter": 25, "--tol": 1e-3,
+        "--channel-share": chosen["channel_share"][0], "--interaction": chosen["interaction"],
+        "--cell-share": chosen["cell_share"], "--max-iter": 25, "--tol": 1e-3,
     }  # fmt: skip
     each = [text for option in options.items() for text in option]
     done = run("train", *given, *each, "--out", tmp_path / "m")
@@ -198,7 +199,7 @@ def test_what_was_chosen_can_be_given_by_hand_and_goes_on(automatic, files, tmp_
 
 @pytest.mark.parametrize("name", [
     "center", "length_norm", "pca", "lda", "speaker_rank", "channel_rank", "noise", "noise_prior", "speaker_prior",
-    "channel_prior", "channel_share", "n_init", "seed",
+    "channel_prior", "channel_share", "interaction", "cell_share", "n_init", "seed",
 ])  # fmt: skip
 def test_what_the_model_stores_is_not_given_again(name, files, tmp_path):
     folder, *_ = files

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from jointplda import JointPLDA
+from jointplda import JointPLDA, Pipeline
 from jointplda.commands.variance_command import _meaning
 from jointplda.embedding_table import EmbeddingTable
 from jointplda.formats import write_embeddings
@@ -72,8 +72,11 @@ def test_train_with_an_interaction(data, tmp_path):
     run("train", data, *common, "--interaction", "0.3", "--out", tmp_path / "fixed.safetensors")
     assert JointPLDA.load(tmp_path / "fixed.safetensors").interaction_ == 0.3
     assert (
-        "not proportional, full or a number"
+        "not proportional, full, split or a number"
         in run("train", data, *common, "--interaction", "some", "--out", tmp_path / "x", code=2).stderr
     )
+    run("train", data, *common[:-4], "--interaction", "0", "--out", tmp_path / "paper.safetensors")
+    paper = Pipeline.load(tmp_path / "paper.safetensors")[-1]
+    assert {one.candidate.interaction for one in paper.candidates_} == {0.0}
     alone = run("train", data, "--speaker", "speaker", "--interaction", "full", "--out", tmp_path / "x", code=2)
     assert "--interaction needs a --channel" in alone.stderr

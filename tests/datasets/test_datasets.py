@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from jointplda.datasets import Voices, load_voices
+from jointplda.metrics import eer
 
 FOLDER = files("jointplda.datasets")
 CARD = (FOLDER / "voices.md").read_text(encoding="utf-8")
@@ -52,6 +53,24 @@ def test_splits_share_no_voice(voices):
     assert set(test.split) == {"test"}
     assert not set(train.voice) & set(test.voice)
     assert not {name.rsplit("-", 1)[0] for name in train.voice} & {name.rsplit("-", 1)[0] for name in test.voice}
+
+
+def test_no_two_voices_are_one(voices):
+    """Cosines of a voice with itself and with another, in one transmission, are told apart in two of three trials."""
+    for part in (voices.train(), voices.test()):
+        names = np.unique(part.voice)
+        worst = 0.0
+        for i, a in enumerate(names):
+            for b in names[i + 1 :]:
+                scores, target = [], []
+                for sent in np.intersect1d(part.transmission[part.voice == a], part.transmission[part.voice == b]):
+                    rows = np.flatnonzero(np.isin(part.voice, [a, b]) & (part.transmission == sent))
+                    first, second = np.triu_indices(len(rows), 1)
+                    scores.append((part.X[rows] @ part.X[rows].T)[first, second])
+                    target.append(part.voice[rows][first] == part.voice[rows][second])
+                if scores:
+                    worst = max(worst, eer(np.concatenate(scores), np.concatenate(target)))
+        assert 0.1 < worst < 1 / 3
 
 
 def test_training_voices_are_in_one_or_two_transmissions_and_test_voices_in_many(voices):

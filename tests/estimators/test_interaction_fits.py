@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from jointplda import InputError, JointPLDA, Statistics
+from jointplda import DataWarning, InputError, JointPLDA, Statistics
 from jointplda.calibration import AffineCalibration
 from oracles.dense import DenseModel
 
@@ -211,6 +211,17 @@ def test_with_a_noise_prior_every_cell_counts_alike_and_kappa_is_held():
             assert curvature > 0
             assert abs(slope) < 0.05 * np.sqrt(curvature)  # the maximum is within a small part of a deviation
     assert B.shape == (D, D)
+
+
+@pytest.mark.parametrize("form", ["proportional", "full", "split"])
+def test_a_belief_is_warned_of(form, recwarn):
+    X, s, c, _ = world(0.5, speakers=40, per_speaker=1, samples=4)
+    with pytest.warns(DataWarning, match="interact is mostly believed"):
+        JointPLDA(2, 1, interaction=form, tol=1e-3).fit(X, s, channels=c)
+    X, s, c, _ = world(0.5, speakers=40)
+    recwarn.clear()
+    JointPLDA(2, 1, interaction=form, tol=1e-3).fit(X, s, channels=c)
+    assert not [one for one in recwarn if "believed" in str(one.message)]
 
 
 def test_a_belief_decides_where_every_speaker_is_in_one_channel():

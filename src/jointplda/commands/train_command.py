@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jointplda.estimators.pipeline import Pipeline
     from jointplda.evaluation.labelled_samples import LabelledSamples
 
-CHOSEN = ("speaker_rank", "channel_rank", "noise_prior", "speaker_prior", "channel_share", "n_init")
+CHOSEN = ("speaker_rank", "channel_rank", "noise_prior", "speaker_prior", "channel_share", "cell_share", "n_init")
 """Settings that the automatic search chooses; giving one of them turns it off."""
 PER_CONDITION = ("channel_rank", "channel_share", "channel_prior")
 """Settings of which there is one value, or one for every --channel."""
@@ -68,6 +68,7 @@ class TrainRequest(SampleSource):
     channel_prior: tuple[float, ...]
     channel_share: tuple[float, ...]
     interaction: float | str | None
+    cell_share: float | None
     max_iter: int | None
     tol: float | None
     n_init: int | None
@@ -112,7 +113,7 @@ class TrainRequest(SampleSource):
     cloup.option(
         "--auto/--no-auto", "automatic", default=None,
         help="Choose priors and ranks on held-out training speakers, and calibrate. This is the default unless a rank, "
-        "--noise-prior, --speaker-prior, --channel-share or --n-init is given.",
+        "--noise-prior, --speaker-prior, --channel-share, --cell-share or --n-init is given.",
     ),
     options.count("--speaker-rank", "Columns of V.", "as many as the speakers support"),
     options.count("--channel-rank", f"Columns of U: {EACH}.", "as many as the channels support", multiple=True),
@@ -125,6 +126,8 @@ class TrainRequest(SampleSource):
     cloup.option("--interaction", type=Interaction(), metavar="FORM|KAPPA", show_default="chosen, or 0 with --no-auto",
                  help="What a speaker and a channel do together: proportional (to the noise), full, split (off V), or "
                  "a number, kappa; 0 is the paper's model."),
+    options.probability("--cell-share", "How far scores count on it: what two samples of one speaker in one channel "
+                        "share of it.", "1"),
     cloup.option("--noise", type=click.Choice(["full", "diagonal"]), show_default="full",
                  help="Noise covariance: full or diagonal."),
     options.count("--max-iter", "EM iterations at most.", "25, or 100 with --no-auto"),
@@ -164,8 +167,9 @@ def _check(request: TrainRequest, ctx: click.Context) -> None:
             raise click.UsageError(f"{_option(name)} needs a --channel.")
         if count not in (0, 1, len(request.channels)):
             raise click.UsageError(f"{_option(name)}: give one value, or one for every --channel.")
-    if request.interaction and not request.channels:
-        raise click.UsageError("--interaction needs a --channel.")
+    for name in ("interaction", "cell_share"):
+        if getattr(request, name) is not None and not request.channels:
+            raise click.UsageError(f"{_option(name)} needs a --channel.")
     if request.resume:
         typed = [name for name in STORED if ctx.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE]
         if typed:

@@ -72,9 +72,9 @@ def load_voices() -> Voices:
     >>> voices = load_voices()
     >>> train, test = voices.train(), voices.test()
     >>> train, test
-    (<Voices: 1632 samples of 136 voices>, <Voices: 1856 samples of 58 voices>)
+    (<Voices: 1356 samples of 113 voices>, <Voices: 1440 samples of 45 voices>)
     >>> train.X.shape, train.X.dtype
-    ((1632, 256), dtype('float32'))
+    ((1356, 256), dtype('float32'))
     """
     source = files("jointplda.datasets") / "voices.npz"
     with source.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:

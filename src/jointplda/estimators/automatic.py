@@ -16,7 +16,7 @@ from jointplda.errors import InputError, MildWarning, warn
 from jointplda.estimators import model_file
 from jointplda.estimators.base import ModelEstimator
 from jointplda.estimators.data_checks import checked_samples, require_speakers
-from jointplda.estimators.fit_warnings import warn_of_design
+from jointplda.estimators.fit_warnings import BELIEVED, warn_of_design
 from jointplda.estimators.fitting import unchanged_by_errors
 from jointplda.estimators.joint import JointPLDA
 from jointplda.estimators.parameter_checks import check_callback, generator, per_condition
@@ -174,6 +174,7 @@ class JointPLDACV(ModelEstimator):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             warnings.simplefilter("ignore", MildWarning)
+            warnings.filterwarnings("ignore", f".*{BELIEVED}")  # warn_of_design says so
             return model.fit_statistics(statistics)
 
     def _warn(

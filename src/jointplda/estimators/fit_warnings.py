@@ -9,6 +9,7 @@ from jointplda.model.statistics import Statistics
 from jointplda.selection.design import Design
 
 MOSTLY = 0.5
+BELIEVED = "How far speaker and channel interact is mostly believed"
 
 
 def warn_of_fit(result: FitResult, statistics: Statistics, tol: float, noise_floor: float) -> None:
@@ -39,7 +40,7 @@ def _warn_of_labels(statistics: Statistics) -> None:
 def _warn_of_belief(result: FitResult) -> None:
     if result.believed >= MOSTLY:
         warn(
-            "How far speaker and channel interact is mostly believed (interaction_prior), since hardly any speakers "
+            f"{BELIEVED} (interaction_prior), since hardly any speakers "
             "were heard in two channels, or hardly any twice in one. A few speakers in two channels, twice in each, "
             "would show it; interaction=0 is the model without it.",
             parameter="interaction",
@@ -111,6 +112,7 @@ def warn_of_design(design: Design, statistics: Statistics) -> None:
             warn(
                 f"{heard} heard in two channels of {test.condition!r}: the data show that channels differ "
                 f"(F = {test.ratio:.3g}, p = {test.p_value:.2g}), but not how a channel changes a speaker. "
-                f"{100 * test.share:.0f} % of the variance between channels is left to them, and the calibration is a "
-                "cautious guess. A few speakers in two channels would help."
+                f"{100 * test.share:.0f} % of the variance between channels is left to them, how far speaker and channel "
+                "interact is believed, and the calibration is a cautious guess. A few speakers in two channels would "
+                "help."
             )
