@@ -120,18 +120,30 @@ def test_training_channels_are_ratios_of_joint_likelihoods(form):
     for i in range(2):
         for j in range(2):
             assert scores[i, j] == pytest.approx(joint(i, j, True) - joint(i, j, False), abs=1e-6)
-    chances = model.predict_proba(T, channels=["new", "new"])
+
+
+@pytest.mark.parametrize("channels", [["new", "new"], [0, 2]])
+@pytest.mark.parametrize("form", ["proportional", "full"])
+def test_prediction_is_the_ratio_of_joint_likelihoods_of_all_samples(form, channels, tmp_path):
+    """Also for speakers who were heard in the channel of the sample, and share a cell with it."""
+    X, s, c, _ = world(0.5, speakers=8, channels=4, seed=2)
+    model = JointPLDA(2, 1, interaction=form, max_iter=5, tol=0.0).fit(X, s, channels=c)
+    heard = [np.sum(np.unique(s[c == channel]).size) for channel in (0, 2)]
+    assert 0 < min(heard) <= max(heard) < 8
+    T = model.mean_ + np.random.default_rng(3).normal(size=(2, D))
     expected = []
-    for t in T:
+    for t, channel in zip(T, channels, strict=True):
         values = []
         for speaker in range(8):
-            who, where = [*s.tolist(), speaker], [*c.tolist(), "new"]
+            who, where = [*s.tolist(), speaker], [*c.tolist(), channel]
             columns = [who, where, list(zip(who, where))]
-            dense = DenseModel(model.mean_, [model.V_, model.U_, model.G_], noise, columns)
+            dense = DenseModel(model.mean_, [model.V_, model.U_, model.G_], np.linalg.inv(model.D_), columns)
             values.append(dense.log_likelihood(np.concatenate([X, t[None]])))
         weights = np.exp(np.array(values) - max(values))
         expected.append(weights / weights.sum())
-    assert_allclose(chances, expected, atol=1e-6)
+    assert_allclose(model.predict_proba(T, channels=channels), expected, rtol=1e-8)
+    model.save(tmp_path / "m")
+    assert_array_equal(JointPLDA.load(tmp_path / "m").predict_proba(T, channels), model.predict_proba(T, channels))
 
 
 def test_stored_copied_and_fitted_from_statistics(tmp_path):

@@ -112,7 +112,7 @@ def warn_of_design(design: Design, statistics: Statistics) -> None:
             warn(
                 f"{heard} heard in two channels of {test.condition!r}: the data show that channels differ "
                 f"(F = {test.ratio:.3g}, p = {test.p_value:.2g}), but not how a channel changes a speaker. "
-                f"{100 * test.share:.0f} % of the variance between channels is left to them, how far speaker and channel "
-                "interact is believed, and the calibration is a cautious guess. A few speakers in two channels would "
-                "help."
+                f"{100 * test.share:.0f} % of the variance between channels is left to them, how far speaker and "
+                "channel interact is believed, and the calibration is a cautious guess. A few speakers in two channels "
+                "would help."
             )

@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -17,6 +18,7 @@ from jointplda.model.statistics import Statistics
 
 CHANNEL_UNKNOWNS = 3000
 SPEAKER_NUMBERS = 2e7
+CELL_NUMBERS = 4e6
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,12 @@ class TrainingPosterior:
         h_sb, the number of samples of each speaker in each channel, by part.
     observed : (parts, conditions) bool
         Whether the samples of each part have labels of each condition.
+    cell_sizes : (parts,), or None
+        n, where the parts hold means of cells of n samples.
+    cell_codes : (K, 1 + conditions) int64, or None
+        Speaker and channels of every cell, where speaker and channel interact and cells are few enough to keep.
+    cell_counts : (K,), cell_means : (K, d), or None
+        Number and mean of their samples.
     """
 
     channels: tuple[tuple[Hashable, ...], ...]
@@ -55,6 +63,9 @@ class TrainingPosterior:
     slots: csr_array
     observed: Array
     cell_sizes: Array | None = None
+    cell_codes: IntArray | None = None
+    cell_counts: Array | None = None
+    cell_means: Array | None = None
 
 
 def posterior_fits_in_memory(statistics: Statistics, ranks: tuple[int, ...]) -> bool:
@@ -90,7 +101,17 @@ def training_posterior(
             [part.observed[1 : len(parameters.ranks)] for part in layout.parts], dtype=np.float64
         ).reshape(len(layout.parts), len(parameters.ranks) - 1),
         cell_sizes=np.array([part.cell_size for part in layout.parts]),
+        **_cells(statistics, kept=cells.within is not None),
     )
+
+
+def _cells(statistics: Statistics, *, kept: bool) -> dict[str, Any]:
+    """Codes, counts and means of the cells as arguments of ``TrainingPosterior``; empty where they are not kept."""
+    sums = next((part.cells for pattern, part in statistics.parts.items() if all(pattern)), None)
+    if not kept or sums is None or sums.sums.size > CELL_NUMBERS:
+        return {}
+    means = statistics.shift + sums.sums / sums.counts[:, None]
+    return {"cell_codes": sums.codes, "cell_counts": sums.counts, "cell_means": means}
 
 
 def _joint_covariance(layout: Layout, solution: Solution, ranks: list[int]) -> Array:

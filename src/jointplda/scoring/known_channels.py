@@ -16,6 +16,7 @@ from jointplda.linalg import cholesky, inverse, inverse_from_factor, log_determi
 from jointplda.model.parameters import Parameters
 from jointplda.model.training_posterior import TrainingPosterior
 from jointplda.scoring.projection import Gaussian, Projection, Projections, log_evidence
+from jointplda.scoring.training_cells import TrainingCells
 
 NEW = -1
 
@@ -71,6 +72,8 @@ class KnownChannels:
         Factor that the samples of one cell share.
     mean_noise : callable, optional
         Covariance of the mean of n samples of one cell given speaker and channel, C / n + G G', for an interaction.
+    cells : TrainingCells, optional
+        Cells of training, for an interaction.
     """
 
     def __init__(
@@ -80,9 +83,10 @@ class KnownChannels:
         training: TrainingPosterior,
         cell: int | None = None,
         mean_noise: Callable[[float], Array] | None = None,
+        cells: TrainingCells | None = None,
     ) -> None:
         self.projections, self.conditions, self.training = projections, conditions, training
-        self.mean_noise = mean_noise
+        self.mean_noise, self.cells = mean_noise, cells
         self.parameters = parameters = projections.parameters
         self.projection = projections.of((0, *conditions) if cell is None else (0, *conditions, cell))
         self.ranks = self.projection.ranks
@@ -218,7 +222,8 @@ class KnownChannels:
     def speaker_log_likelihoods(self, X: Array, channels: IntArray) -> Array:
         """Log p(m | speaker s) of samples X (n, d) and all training speakers, up to a constant of the sample: (n, S).
 
-        ``channels`` (n, conditions) are the training channels of the samples; NEW is another channel.
+        ``channels`` (n, conditions) are the training channels of the samples; NEW is another channel. With an
+        interaction, a speaker who was heard in these channels brings the samples of that cell.
         """
         out = np.empty((len(X), len(self.training.speakers)))
         Sigma, means = self.training.channel_covariance, self.training.channel_means
@@ -231,6 +236,7 @@ class KnownChannels:
             phi = projection.project(X[tests])
             reference = projection.log_noise(X[tests])
             at = np.concatenate([np.zeros(0, dtype=np.int64), *(self.places(k, kind[k]) for k in matched)])
+            heard = self.cells.of_channels(kind) if self.cells is not None and len(matched) == len(kind) else {}
             for speakers, Linv, A in precisions:
                 spread = Linv @ A @ Sigma
                 own = Linv + spread @ A.T @ Linv
@@ -239,6 +245,13 @@ class KnownChannels:
                 z = np.concatenate([y, np.broadcast_to(means[at], (len(y), len(at)))], axis=1)
                 rows, columns, left = log_evidence(Gaussian(z, covariance), phi, projection.G)
                 out[np.ix_(tests, speakers)] = (rows[:, None] + columns + left @ phi.T).T + reference[:, None]
+                again = np.flatnonzero(np.isin(speakers, list(heard)))
+                if self.cells is not None and len(again):
+                    cells = np.array([heard[s] for s in speakers[again].tolist()])
+                    W = np.concatenate(self.parameters.loadings[: 1 + len(kind)], axis=1)
+                    latents = Gaussian(z[again], covariance)
+                    found = self.cells.log_likelihoods(X[tests], W, latents, cells)
+                    out[np.ix_(tests, speakers[again])] = found
         return out
 
     def channel_log_likelihoods(self, X: Array, condition: int) -> Array:

@@ -27,6 +27,7 @@ from jointplda.scoring.pairs import PairModel, PairScorer, PreparedSide
 from jointplda.scoring.partitions import Solver
 from jointplda.scoring.projection import Projection, Projections
 from jointplda.scoring.sets import SetScorer
+from jointplda.scoring.training_cells import TrainingCells
 from jointplda.scoring.trial_arguments import beam_width, checked_pairs, chosen_models, score_dtype
 
 FLOAT32_ERROR = 2e-3
@@ -79,7 +80,25 @@ class Scorer:
                 "were too many of them to keep."
             )
         mean_noise = fitted.mean_noise if fitted.interacts else None
-        return KnownChannels(self.projections, fitted.shareable, fitted.training, fitted.cell_factor, mean_noise)
+        return KnownChannels(
+            self.projections, fitted.shareable, fitted.training, fitted.cell_factor, mean_noise, self._training_cells()
+        )
+
+    def _training_cells(self) -> TrainingCells | None:
+        fitted, training = self.fitted, self.fitted.training
+        if fitted.cell_factor is None or training is None or training.cell_codes is None:
+            return None
+        assert training.cell_counts is not None
+        assert training.cell_means is not None
+        return TrainingCells(
+            fitted.mean,
+            fitted.parameters.noise,
+            fitted.cell_loading @ fitted.cell_loading.T,
+            fitted.cell_share,
+            training.cell_codes,
+            training.cell_counts,
+            training.cell_means,
+        )
 
     def prepare(self, X: Any, dtype: Any = None) -> PreparedSide:
         """Prepare samples X (n, d) once, to be scored many times by ``matrix`` and ``trials``."""

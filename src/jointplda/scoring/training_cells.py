@@ -1,0 +1,67 @@
+"""A sample in a cell of training: its speaker was heard in its channel before."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from jointplda._typing import Array, IntArray
+from jointplda.linalg import inverse
+from jointplda.scoring.projection import Gaussian
+
+
+@dataclass(frozen=True)
+class TrainingCells:
+    """Cells of training, whose samples share G w with a new sample of the same speaker and channel.
+
+    Given y and x, the mean mbar of the n training samples of a cell and a new sample m of it have
+
+        E[m | mbar] = mean + W z + B (mbar - mean - W z),     B = s G G' (G G' + C / n)^-1,     W z = V y + U x
+        Cov[m | mbar] = C + G G' - B s G G'
+
+    where s is the share of G G' that scoring counts on.
+
+    Attributes
+    ----------
+    mean : (d,)
+    noise, interaction : (d, d)
+        C and G G'.
+    share : float
+    codes : (K, 1 + conditions) int64
+        Speaker and channels of each cell.
+    counts : (K,)
+    means : (K, d)
+    """
+
+    mean: Array
+    noise: Array
+    interaction: Array
+    share: float
+    codes: IntArray
+    counts: Array
+    means: Array
+
+    def of_channels(self, channels: Array) -> dict[int, int]:
+        """Position of the cell of each speaker who has one with these channels (conditions,)."""
+        rows = np.flatnonzero((self.codes[:, 1:] == channels).all(axis=1))
+        return dict(zip(self.codes[rows, 0].tolist(), rows.tolist(), strict=True))
+
+    def log_likelihoods(self, X: Array, W: Array, latents: Gaussian, cells: IntArray) -> Array:
+        """Log p(m | cell) without its 2 pi, of samples X (n, d) and cells (M,), (n, M).
+
+        ``latents`` are the posteriors of z = [y, x] with one mean for each cell; W (d, r) is their loading.
+        """
+        out = np.empty((len(X), len(cells)))
+        sizes = self.counts[cells]
+        for n in np.unique(sizes):
+            own = np.flatnonzero(sizes == n)
+            shared = self.share * self.interaction
+            B = shared @ inverse(self.interaction + self.noise / n)[0]
+            rest = W - B @ W
+            spread = self.noise + self.interaction - B @ shared + rest @ latents.covariance @ rest.T
+            precision, log_det = inverse(0.5 * (spread + spread.T))
+            centres = (self.means[cells[own]] - self.mean) @ B.T + latents.means[own] @ rest.T
+            centred = X - self.mean
+            squares = np.sum((centred @ precision) * centred, axis=1)[:, None]
+            squares = squares - 2.0 * centred @ precision @ centres.T + np.sum((centres @ precision) * centres, axis=1)
+            out[:, own] = -0.5 * squares - 0.5 * log_det
+        return out
