@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test test-all lint bench accuracy priors docs picture clean
+.PHONY: demo test test-all lint bench accuracy priors interaction docs picture clean
 
 demo: $(VENV)/.run
 	$(BIN)/jointplda demo
@@ -37,6 +37,10 @@ accuracy: $(VENV)/.dev
 
 priors: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.priors $(DATA)
+
+interaction: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.interaction $(DATA)
+	$(BIN)/python -m benchmarks.interaction
 
 docs: $(VENV)/.dev
 	$(BIN)/python docs/make_commands.py docs/commands.md

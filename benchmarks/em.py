@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from jointplda import Statistics
 from jointplda.model.estep import e_step
-from jointplda.model.interaction import cell_means
+from jointplda.model.interaction import cell_means, held_cells
 from jointplda.model.kappa import NO_BELIEF
 from jointplda.model.layout import lay_out
 from jointplda.model.mstep import NoiseModel, Prior, m_step
@@ -47,13 +47,17 @@ def interaction(rng, parameters):
     for name, rows, limit in (("even", slice(None), 1.5), ("uneven", kept, None)):
         statistics = Statistics.from_samples(X[rows], s[rows], c[rows], cells=True)
         means, within = cell_means(statistics)
-        plain, interacting = seconds(iteration(statistics, parameters), iteration(means, with_kappa, within))
+        held, left = held_cells(statistics, 0.5, even=1.0)
+        plain, interacting, holding = seconds(
+            iteration(statistics, parameters), iteration(means, with_kappa, within), iteration(held, parameters, left)
+        )
         print(f"\n{name} cells: {1e3 * plain:.1f} ms an iteration, {1e3 * interacting:.1f} ms with an interaction")
         if limit:
             report(f"iteration with an interaction over one without, {name} cells", interacting / plain, limit)
+            report(f"the same with kappa held, {name} cells", holding / plain, limit)
         else:
             print(f"     {name} cells, sizes {sorted({part.cell_size for part in means.parts.values()})}: ", end="")
-            print(f"{interacting / plain:.2f} times an iteration without")
+            print(f"{interacting / plain:.2f} times an iteration without, {holding / plain:.2f} with kappa held")
 
 
 def counts_of(rng, n_speakers, spread):

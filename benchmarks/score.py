@@ -60,6 +60,22 @@ def matrices(model, plain, rng):
     report("PLDA score matrix over a bare product", plda / bare, 2)
 
 
+def interactions(rng):
+    """The score matrix of a model with an interaction over the same without one."""
+    E, T = (rng.normal(size=(n, D)).astype(np.float32) for n in (4_000, 10_000))
+    print()
+    for name, rank, limit in (("as many columns as dimensions", D, 1.05), (f"{RY} columns", RY, 1.6)):
+        p = draw_parameters(rng, D, rank, RX)
+        models = [
+            JointPLDA.from_parameters(p.mean, *p.loadings, np.linalg.inv(p.noise), interaction=kappa)
+            for kappa in (0.0, 0.5)
+        ]
+        plain, interacting = seconds(
+            *(lambda model=model: model.score_matrix(E, T, threads=THREADS) for model in models), rounds=9
+        )
+        report(f"score matrix with an interaction over one without, V of {name}", interacting / plain, limit)
+
+
 def accuracy(model, rng):
     """What float32 loses on samples of the model itself."""
     speakers, channels = rng.integers(0, 50, 600), rng.integers(0, 6, 600)
@@ -148,6 +164,7 @@ def main():
     print(f"Scoring: d {D}, Ry {RY}, Rx {RX}, {THREADS} threads")
     with threadpool_limits(THREADS):
         matrices(model, plain, rng)
+        interactions(rng)
         accuracy(model, rng)
         trials(model, rng)
         enrollments(model, rng)

@@ -200,7 +200,9 @@ def test_with_a_noise_prior_every_cell_counts_alike_and_kappa_is_held():
 
     kappa = model.interaction_
     a = samples / (1 + kappa * samples)
-    effective = n * (1 + a * (1 - 1 / samples))
+    believed = weight / (freedom + weight)
+    share = believed + (1 - believed) * a * (1 - 1 / samples) / (samples - 1)
+    effective = n + share * inside
     pooled = (scatter + residual.T @ residual / (kappa + 1 / samples)) / (left + inside)
     psi = np.trace(pooled) / D
     B = model.V_ @ model.V_.T
@@ -209,7 +211,6 @@ def test_with_a_noise_prior_every_cell_counts_alike_and_kappa_is_held():
         value = DenseModel(
             model.mean_, [model.V_, model.U_], C * (kappa + 1 / samples), [speaker.tolist(), channel.tolist()]
         ).log_likelihood(means)
-        share = a * (1 - 1 / samples) / (samples - 1)
         value -= 0.5 * share * (inside * np.log(np.linalg.det(C)) + np.trace(np.linalg.inv(C) @ scatter))
         return value - 0.5 * noise_prior * effective * (np.log(np.linalg.det(C)) + psi * np.trace(np.linalg.inv(C)))
 

@@ -261,7 +261,7 @@ def test_with_kappa_held_all_cells_are_one_part(name):
     X, columns, plain, _ = drawn(name)
     statistics = statistics_of(X, columns)
     means, within = cell_means(statistics)
-    held, left = held_cells(statistics, 0.6, even=False)
+    held, left = held_cells(statistics, 0.6, even=0.0)
     assert len(held.parts) <= len(means.parts)
     apart, together = replace(plain, kappa=0.6), plain
     expected = log_likelihood(means, within, apart)

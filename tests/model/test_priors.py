@@ -99,6 +99,19 @@ def test_the_identity_as_a_matrix_is_the_number(speaker_strength):
             assert relative(a, b) < 1e-12
 
 
+def test_a_prior_of_the_speaker_without_channels():
+    """SPLDA: the speaker is the only factor."""
+    X, columns, _ = small_world()
+    statistics = statistics_of(X, columns[:1])
+    prior, noise = Prior(0.0, 1.0, 1e9, 2.5), NoiseModel(False, np.full(D, 1e-9))
+    start = start_at_random(statistics, (D,), noise, np.random.default_rng(0))
+    found = run_em(lay_out(statistics, (D,)), start, prior=prior, noise=noise, max_iter=50, tol=0.0).parameters
+    assert relative(found.loadings[0] @ found.loadings[0].T, 2.5 * np.eye(D)) < 1e-6
+    V = found.loadings[0]
+    expected = -0.5e9 * (np.linalg.slogdet(V @ V.T)[1] + 2.5 * np.trace(np.linalg.inv(V @ V.T)))
+    assert prior.penalty(found) == pytest.approx(expected, rel=1e-10)
+
+
 def test_strong_priors_end_at_their_targets():
     rng = np.random.default_rng(4)
     _, _, statistics = small_world()

@@ -265,7 +265,7 @@ class BasePLDA(ModelEstimator):
         kept, shrinkage = self._kept_conditions(ranks)
         used = statistics.with_conditions(kept)
         if interaction.form == "fixed" or (interaction.form == "proportional" and self._settings().noise_prior):
-            return make_plan(held_cells(used, interaction.kappa, even=False)[0], shrinkage.ranks)
+            return make_plan(held_cells(used, interaction.kappa, even=0.0)[0], shrinkage.ranks)
         cells = CellProblem.of(used, interacting=interacting, full=full)
         return make_plan(cells.statistics, (*shrinkage.ranks, interaction.rank) if full else shrinkage.ranks)
 

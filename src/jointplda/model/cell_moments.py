@@ -72,11 +72,13 @@ def cell_covariances(
 ) -> tuple[Covariances, MomentKappa]:
     """Covariances of a model with G G' = kappa C, and kappa: the given one, or that of the moments.
 
+    A given kappa counts as believed where the cell means leave no residual.
+
     C is the scatter within cells and, divided by kappa + 1/n, that of the residuals of cell means, over their degrees
     of freedom.
     """
     residual = cell_residual(statistics)
-    found = moment_kappa(residual, within, belief) if kappa is None else MomentKappa(kappa, 0.0)
+    found = moment_kappa(residual, within, belief) if kappa is None else MomentKappa(kappa, float(not residual.freedom))
     kappa = found.value
     freedom = within.freedom + residual.freedom
     if freedom > 0.0:

@@ -127,7 +127,7 @@ class Problem:
         """Prepare statistics for loadings of the given ranks, one per factor and all at least 1.
 
         With a noise prior C is shrunk, and the likelihood of kappa given a shrunk C is biased; kappa is then held at
-        the moment estimate, and all cells count alike in C (``held_cells``).
+        the moment estimate, and all cells count alike in C (``held_cells``), as far as it is not only believed.
         """
         form = interaction.form
         cells = CellProblem.of(statistics, interacting=form != "none", full=form == "full")
@@ -142,7 +142,7 @@ class Problem:
         covariances, found = cell_covariances(statistics, cells.within, interaction.prior, given)
         kappa, believed = found.value, found.believed
         if form == "fixed" or (form == "proportional" and noise_prior):
-            means, within = held_cells(statistics, kappa, even=noise_prior)
+            means, within = held_cells(statistics, kappa, even=1.0 - believed if noise_prior else 0.0)
             return cls(statistics, ranks, covariances, lay_out(means, ranks), within, kappa, believed, held=True)
         layout = lay_out(cells.statistics, (*ranks, interaction.rank) if form == "full" else ranks)
         return cls(statistics, ranks, covariances, layout, cells.within, max(kappa, LEAST_KAPPA), believed)
@@ -199,11 +199,12 @@ def fit(problem: Problem, settings: FitSettings, rng: np.random.Generator, warm:
             if interrupted:
                 break
     assert best is not None
+    believed = 0.0 if interaction.form == "fixed" else problem.believed
     if problem.held:
         best = replace(best, parameters=replace(best.parameters, kappa=problem.kappa))
     if interaction.form == "split":
         best = replace(best, parameters=with_loading(*split_speaker(best.parameters, problem.kappa)))
-    return FitResult(best, layout.plan, noise.at_floor(best.parameters.noise), interrupted, problem.believed)
+    return FitResult(best, layout.plan, noise.at_floor(best.parameters.noise), interrupted, believed)
 
 
 def _with_kappa(callback: ProgressCallback | None, problem: Problem) -> ProgressCallback | None:

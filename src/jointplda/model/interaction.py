@@ -50,14 +50,15 @@ def cell_means(statistics: Statistics) -> tuple[Statistics, WithinCells]:
     return reduced, WithinCells(0.5 * (scatter + scatter.T), freedom, log_counts)
 
 
-def held_cells(statistics: Statistics, kappa: float, *, even: bool) -> tuple[Statistics, WithinCells]:
+def held_cells(statistics: Statistics, kappa: float, *, even: float) -> tuple[Statistics, WithinCells]:
     """Statistics of cell means where G G' = kappa C and kappa is known, and what is left within cells.
 
     A cell mean has noise C / a with a = n / (1 + kappa n), so it counts as a samples, and EM of the paper's model runs
     on all of them as one part. The terms of log|C| and of a that this misses are added to what is left within.
 
-    ``even``: the n - 1 degrees of freedom within a cell count as sum a (1 - 1/n) / sum (n - 1) each, so that C is
-    estimated as from a samples of every cell: where G G' is not of the shape of C, C is then of the shape of their sum.
+    With ``even`` = 1 the n - 1 degrees of freedom within a cell count as sum a (1 - 1/n) / sum (n - 1) each, so that C
+    is estimated as from a samples of every cell: where G G' is not of the shape of C, C is then of the shape of their
+    sum. With 0 they count as 1, which is maximum likelihood; between them as a mean of both.
     """
     parts: dict[tuple[bool, ...], PatternSums] = {}
     _, within = cell_means(statistics)
@@ -72,8 +73,8 @@ def held_cells(statistics: Statistics, kappa: float, *, even: bool) -> tuple[Sta
         parts[pattern] = weighted_means(part.cells.codes, part.cells.sums / n[:, None], a)
         freedom += len(n) - float(a.sum())
         logs -= float(np.log(a).sum())
-        if even and within.freedom > 0.0:
-            weight = float(np.sum(a * (1.0 - 1.0 / n))) / within.freedom
+        if within.freedom > 0.0:
+            weight = 1.0 - even + even * float(np.sum(a * (1.0 - 1.0 / n))) / within.freedom
     freedom, logs = freedom + weight * within.freedom, logs + weight * within.log_counts
     means = Statistics(statistics.labels, statistics.conditions, statistics.shift, parts)
     return means, WithinCells(weight * within.scatter, freedom, logs)

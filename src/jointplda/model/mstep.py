@@ -40,8 +40,12 @@ class Prior:
 
     def covariances(self, factors: int) -> dict[int, tuple[float, float | Array]]:
         """Strength and scale by the number of the factor, for the factors whose covariance W W' has a prior."""
-        found = {0: (self.speaker_strength, self.speaker_scale), factors - 1: (self.cell_strength, self.cell_scale)}
-        return {k: prior for k, prior in found.items() if prior[0]}
+        found: dict[int, tuple[float, float | Array]] = {}
+        if self.speaker_strength:
+            found[0] = (self.speaker_strength, self.speaker_scale)
+        if self.cell_strength:
+            found[factors - 1] = (self.cell_strength, self.cell_scale)
+        return found
 
     def penalty(self, parameters: Parameters) -> float:
         """Log of the prior at these parameters, up to a constant."""
@@ -147,11 +151,16 @@ def _m_step_with_priors(
     R, T, loadings = moments.R, moments.T, list(parameters.loadings)
     shrunk = prior.covariances(len(loadings))
     spans = [np.arange(a, b) for a, b in pairwise(np.cumsum([0, *parameters.ranks]))]
-    held = np.concatenate([spans[k] for k in sorted(shrunk)])
-    free = np.setdiff1d(np.arange(len(R)), held)
-    W = np.concatenate([*loadings, parameters.mean[:, None]], axis=1)
-    rest = solve(R[np.ix_(free, free)], T[free] - R[np.ix_(free, held)] @ W[:, held].T).T
-    W[:, free] = rest
+    if list(shrunk) == [0]:  # views, whose products round as they always have
+        r = parameters.ranks[0]
+        rest = solve(R[r:, r:], T[r:] - R[r:, :r] @ loadings[0].T).T
+        W = np.concatenate([loadings[0], rest], axis=1)
+    else:
+        held = np.concatenate([spans[k] for k in sorted(shrunk)])
+        free = np.setdiff1d(np.arange(len(R)), held)
+        W = np.concatenate([*loadings, parameters.mean[:, None]], axis=1)
+        rest = solve(R[np.ix_(free, free)], T[free] - R[np.ix_(free, held)] @ W[:, held].T).T
+        W[:, free] = rest
     WT = W @ T
     C = _noise_covariance(scatter - WT - WT.T + W @ R @ W.T, moments, prior, noise, within)
     for k, (nu, scale) in shrunk.items():
