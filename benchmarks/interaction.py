@@ -101,7 +101,8 @@ def alike_cllr(model, X, s, c):
 def worlds(number):
     """One channel per speaker, new test channels: Cllr of the truth, of maximum likelihood and of the interaction."""
     forms = {"maximum likelihood": 0.0, "proportional": "proportional"}
-    print("| speakers, channels | kappa | speakers in two channels | truth | maximum likelihood | proportional |")
+    titles = "true kappa", "speakers in two channels", "Cllr of the truth", "of maximum likelihood", "of proportional"
+    print(f"| speakers, channels | {' | '.join(titles)} |")
     print("|---|---|---|---|---|---|")
     cases = [(500, 20, 0), (1500, 40, 0), *((1000, 30, k) for k in (0, 2, 4, 7, 8, 16, 64))]
     for speakers, channels, crossed in cases:

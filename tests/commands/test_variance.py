@@ -40,7 +40,7 @@ def test_shares_and_kappa(data):
     low, high = result["kappa_interval"]
     assert low < result["kappa"] < high
     text = run(*options)
-    assert "speaker and channel interact: try train" in text.stdout
+    assert "speaker and channel interact; train takes it into account" in text.stdout
     assert "interaction" in text.stdout
     assert "--interaction" in text.stdout
 

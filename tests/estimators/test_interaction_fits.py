@@ -196,12 +196,10 @@ def test_with_a_noise_prior_every_cell_counts_alike_and_kappa_is_held():
     moment = np.sum(residual**2) / left / (np.trace(scatter) / inside) - 1 / samples
     freedom = left * inside / (left + inside)
     kappa = (freedom * moment + weight * 0.3) / (freedom + weight)
-    assert model.interaction_ == pytest.approx(kappa, rel=1e-3)  # sweeps stop early
-
-    kappa = model.interaction_
+    assert model.interaction_ == pytest.approx(kappa, rel=1e-8)
     a = samples / (1 + kappa * samples)
     believed = weight / (freedom + weight)
-    share = believed + (1 - believed) * a * (1 - 1 / samples) / (samples - 1)
+    share = believed + (1 - believed) * left / n * a * (1 - 1 / samples) / (samples - 1)
     effective = n + share * inside
     pooled = (scatter + residual.T @ residual / (kappa + 1 / samples)) / (left + inside)
     psi = np.trace(pooled) / D
@@ -224,6 +222,62 @@ def test_with_a_noise_prior_every_cell_counts_alike_and_kappa_is_held():
             assert curvature > 0
             assert abs(slope) < 0.05 * np.sqrt(curvature)  # the maximum is within a small part of a deviation
     assert B.shape == (D, D)
+
+
+def test_with_a_noise_prior_the_noise_has_the_shape_of_all_that_differs_between_channels():
+    """C is proportional to C + G G' of the truth, where those have different shapes, in many samples."""
+    rng = np.random.default_rng(8)
+    G = np.diag([2.0, 0.5, 0.2, 0.1])
+    truth = JointPLDA.from_parameters(
+        np.zeros(4), 2 * rng.normal(size=(4, 4)), rng.normal(size=(4, 1)), np.eye(4), interaction=G
+    )
+    total = np.diag(np.eye(4) + G @ G.T)
+    for cells in (2, 4):
+        s = np.repeat(np.arange(3000), cells * 10)
+        c = np.concatenate([rng.permutation(8)[:cells].repeat(10) for _ in range(3000)])
+        X = truth.sample(s, channels=c, random_state=cells)
+        model = JointPLDA(None, 1, interaction="proportional", noise_prior=1e-6, tol=1e-5).fit(X, s, channels=c)
+        found = np.diag(np.linalg.inv(model.D_))
+        assert_allclose(found / found.sum(), total / total.sum(), atol=0.02)
+
+
+def test_a_warm_start_of_another_form_or_rank_starts_afresh():
+    X, s, c, _ = world(0.6)
+    settings = {"speaker_rank": 2, "channel_rank": 1, "tol": 1e-9, "max_iter": 300}
+    cold = JointPLDA(interaction="split", **settings).fit(X, s, channels=c)
+    warm = JointPLDA(interaction="proportional", warm_start=True, **settings).fit(X, s, channels=c)
+    warm.set_params(interaction="split").fit(X, s, channels=c)
+    assert_allclose(warm.D_, cold.D_, rtol=1e-3)
+    assert_allclose(warm.G_ @ warm.G_.T, cold.G_ @ cold.G_.T, rtol=1e-2, atol=1e-3)
+    narrow = JointPLDA(interaction="full", interaction_rank=1, warm_start=True, **settings).fit(X, s, channels=c)
+    assert narrow.set_params(interaction_rank=3).fit(X, s, channels=c).G_.shape == (D, 3)
+
+
+def test_without_channels_there_is_no_interaction():
+    """A cell would be a speaker."""
+    X, s, c, _ = world(0.5)
+    model = JointPLDA(2, interaction="proportional", tol=1e-4).fit(X, s)
+    assert model.interaction_ == 0.0
+    left_out = JointPLDA(2, 1, interaction="proportional", channel_share=0.0, tol=1e-4).fit(X, s, channels=c)
+    assert left_out.interaction_ == 0.0
+    with pytest.raises(InputError, match="without channels"):
+        JointPLDA.from_parameters(np.zeros(3), np.eye(3), None, np.eye(3), interaction=0.5)
+
+
+def test_parameters_of_an_interaction_are_read_only():
+    X, s, c, _ = world(0.5)
+    for form in ("proportional", "full"):
+        model = JointPLDA(2, 1, interaction=form, tol=1e-2).fit(X, s, channels=c)
+        with pytest.raises(ValueError, match="read-only"):
+            model.G_[0, 0] = 1.0
+
+
+def test_kappa_that_maximum_likelihood_loses_is_warned_of():
+    """With few speakers for the dimension, V takes the interaction."""
+    X, s, c, _ = world(0.8, speakers=60, per_speaker=2, samples=4, d=150, channels=8)
+    with pytest.warns(DataWarning, match="where the moments of the data say"):
+        model = JointPLDA(interaction="proportional", interaction_prior=(0.4, 0.0), tol=1e-3).fit(X, s, channels=c)
+    assert model.interaction_ < 0.2
 
 
 @pytest.mark.parametrize("form", ["proportional", "full", "split"])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from jointplda.model import cell_moments
 from jointplda.model.cell_moments import CellResidual, MomentKappa, cell_covariances, cell_residual, moment_kappa
 from jointplda.model.cell_sums import WithinCells
 from jointplda.model.interaction import cell_means
@@ -33,9 +34,58 @@ def test_residuals_are_those_of_least_squares(conditions):
     dummies = np.concatenate([np.eye(8)[cells[:, 0]], *(np.eye(3)[cells[:, 1 + k]] for k in range(conditions))], axis=1)
     residual = means - dummies @ np.linalg.lstsq(dummies, means, rcond=None)[0]
     assert found.freedom == len(cells) - np.linalg.matrix_rank(dummies)
-    assert_allclose(found.scatter, residual.T @ residual, rtol=1e-3)
-    weights = 1 - 1 / np.array([np.sum(cells[:, 0] == s) for s in cells[:, 0]])
-    assert found.inverse_size == pytest.approx(np.sum(weights / counts) / np.sum(weights), rel=1e-12)
+    assert_allclose(found.scatter, residual.T @ residual, rtol=1e-9)
+    left = 1 - np.diag(dummies @ np.linalg.pinv(dummies))
+    assert found.inverse_size == pytest.approx(np.sum(left / counts) / np.sum(left), rel=1e-9)
+    assert found.cells == len(cells)
+
+
+@pytest.mark.parametrize("design", ["nested", "twice", "ring", "one cell each", "own channels"])
+def test_freedom_and_residual_of_designs_with_dependent_means(design):
+    """Conditions nested in each other or the same, long circles, channels with one speaker."""
+    rng = np.random.default_rng(5)
+    speakers = np.arange(60)
+    codes = {
+        "nested": np.column_stack([np.repeat(speakers, 4), rng.integers(0, 12, 240)]),
+        "twice": np.column_stack([np.repeat(speakers, 4), rng.integers(0, 5, 240)]),
+        "ring": np.concatenate([np.column_stack([speakers, (speakers + k) % 60]) for k in (0, 1)]),
+        "one cell each": np.column_stack([speakers, speakers % 5]),
+        "own channels": np.concatenate(
+            [np.column_stack([speakers, c]) for c in (0 * speakers, 0 * speakers + 1, 2 + speakers)]
+        ),
+    }[design]
+    if design in ("nested", "twice", "one cell each"):
+        codes = np.column_stack(
+            [codes, {"nested": codes[:, 1] // 4, "twice": codes[:, 1]}.get(design, codes[:, 0] % 4)]
+        )
+    codes = codes.repeat(rng.integers(1, 4, len(codes)), axis=0)
+    X = rng.normal(size=(len(codes), D))
+    found = cell_residual(Statistics.from_samples(X, codes[:, 0], codes[:, 1:], cells=True))
+    cells, counts, means = cells_of(X, codes)
+    dummies = np.concatenate([column[:, None] == np.unique(column) for column in cells.T], axis=1).astype(float)
+    assert found.freedom == len(cells) - np.linalg.matrix_rank(dummies)
+    assert found.freedom == 0 or design != "one cell each"
+    if found.freedom:
+        residual = means - dummies @ np.linalg.lstsq(dummies, means, rcond=None)[0]
+        assert_allclose(found.scatter, residual.T @ residual, rtol=1e-8)
+        left = 1 - np.diag(dummies @ np.linalg.pinv(dummies))
+        assert found.inverse_size == pytest.approx(np.sum(left / counts) / np.sum(left), rel=1e-8)
+
+
+def test_of_very_many_channels_the_most_frequent_are_used(monkeypatch):
+    monkeypatch.setattr(cell_moments, "MOST_LEVELS", 6)
+    rng = np.random.default_rng(6)
+    codes = np.column_stack(
+        [np.repeat(np.arange(50), 6), np.minimum(rng.integers(0, 40, 300), rng.integers(0, 40, 300))]
+    )
+    X = rng.normal(size=(300, D))
+    found = cell_residual(Statistics.from_samples(X, codes[:, 0], codes[:, 1], cells=True))
+    cells, _, _ = cells_of(X, codes)
+    most = np.argsort(-np.bincount(cells[:, 1]), kind="stable")[:6]
+    rows = np.isin(codes[:, 1], most)
+    expected = cell_residual(Statistics.from_samples(X[rows], codes[rows, 0], codes[rows, 1], cells=True))
+    assert 0 < found.freedom == expected.freedom
+    assert_allclose(found.scatter, expected.scatter, rtol=1e-9)
 
 
 def test_without_circles_of_cells_there_is_no_residual():
@@ -48,7 +98,7 @@ def test_without_circles_of_cells_there_is_no_residual():
 
 
 def test_kappa_is_a_mean_of_moments_and_belief():
-    residual, within = CellResidual(np.eye(D) * 24.0, 20.0, 0.5), WithinCells(np.eye(D) * 60.0, 60.0, 0.0)
+    residual, within = CellResidual(np.eye(D) * 24.0, 20.0, 0.5, 40), WithinCells(np.eye(D) * 60.0, 60.0, 0.0)
     for belief, value, believed in (
         (NO_BELIEF, 0.7, 0.0),
         (KappaPrior(0.4, 15.0), 0.5 * (0.7 + 0.4), 0.5),
@@ -57,9 +107,9 @@ def test_kappa_is_a_mean_of_moments_and_belief():
         found = moment_kappa(residual, within, belief)
         assert found.value == pytest.approx(value)
         assert found.believed == pytest.approx(believed)
-    nothing = CellResidual(np.zeros((D, D)), 0.0, 0.5)
-    assert moment_kappa(nothing, within, KappaPrior(0.3, 0.0)) == MomentKappa(0.3, 1.0)
-    small = CellResidual(np.eye(D), 20.0, 0.5)
+    nothing = CellResidual(np.zeros((D, D)), 0.0, 0.5, 40)
+    assert moment_kappa(nothing, within, KappaPrior(0.3, 0.0)) == MomentKappa(0.3, 1.0, 0.0)
+    small = CellResidual(np.eye(D), 20.0, 0.5, 40)
     assert moment_kappa(small, within, NO_BELIEF).value == 0.0
 
 
@@ -76,7 +126,7 @@ def test_the_expectation_of_covariances_is_the_truth(per_speaker):
     for X in columns_of_the_root(rng.normal(size=D), [B, A, 0.7 * C, C], np.column_stack([codes, which])):
         statistics = Statistics.from_samples(X, codes[:, 0], codes[:, 1], shift=np.zeros(D), cells=True)
         found, kappa = cell_covariances(statistics, cell_means(statistics)[1], NO_BELIEF, 0.7)
-        assert kappa == MomentKappa(0.7, float(per_speaker == 1))
+        assert (kappa.value, kappa.believed) == (0.7, float(per_speaker == 1))
         for sums, covariance in zip(total, (*found.between, found.within), strict=True):
             sums += covariance
     for sums, covariance in zip(total, (B, A, C), strict=True):
@@ -90,5 +140,5 @@ def test_without_a_cell_of_two_samples_kappa_is_believed():
     X = rng.normal(size=(len(codes), D)) + rng.normal(size=(40, D))[codes[:, 0]]
     statistics = Statistics.from_samples(X, codes[:, 0], codes[:, 1], cells=True)
     found, kappa = cell_covariances(statistics, cell_means(statistics)[1], KappaPrior(0.25, 10.0))
-    assert kappa == MomentKappa(0.25, 1.0)
+    assert (kappa.value, kappa.believed) == (0.25, 1.0)
     assert_allclose(found.within, np.eye(D) / 1.25, atol=0.15)

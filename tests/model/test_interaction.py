@@ -159,7 +159,7 @@ def test_em_never_lowers_the_likelihood(name, form, speaker_prior):
         within=within,
     )
     trace = np.array([result.start, *result.log_likelihoods])
-    assert len(trace) > 30
+    assert len(trace) > 20
     assert np.diff(trace).min() > -1e-9
     found = log_likelihood(means, within, result.parameters)
     penalty = Prior(speaker_strength=speaker_prior, noise_strength=speaker_prior, kappa=kappa).penalty(

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import brentq
 from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold
 
 from jointplda import Statistics
@@ -199,6 +200,19 @@ def ratio_of(means, channels):
     return (between / (len(levels) - 1)) / (within / (len(means) - len(levels)))
 
 
+def standardised(means, counts, c):
+    """Means around their weighted mean over the root of b + c / n, with b so that their variance is as expected."""
+    means, counts = np.array(means), np.array(counts)
+
+    def excess(b):
+        v = b + c / counts
+        return np.sum((means - np.average(means, axis=0, weights=1 / v)) ** 2 / v[:, None]) - (len(means) - 1)
+
+    b = brentq(excess, 0.0, 1e3, xtol=1e-13) if excess(0.0) > 0 else 0.0
+    v = b + c / counts
+    return (means - np.average(means, axis=0, weights=1 / v)) / np.sqrt(v)[:, None]
+
+
 @pytest.mark.parametrize(("d", "n_speakers"), [(3, 20), (12, 8)])
 def test_the_channel_test_compares_speakers_of_one_channel(d, n_speakers):
     rng = np.random.default_rng(4)
@@ -213,7 +227,10 @@ def test_the_channel_test_compares_speakers_of_one_channel(d, n_speakers):
     means = [X[known & (s == one)].mean(axis=0) for one in [1, *range(3, n_speakers)]]
     statistics = Statistics.from_samples(X, s, c)
     found = channel_test(statistics, 1, np.random.default_rng(0))
-    assert found.ratio == pytest.approx(ratio_of(means, [home[one] for one in [1, *range(3, n_speakers)]]), rel=1e-9)
+    counts = [np.sum(known & (s == one)) for one in [1, *range(3, n_speakers)]]
+    c = sum(np.sum((X[s == one] - X[s == one].mean(axis=0)) ** 2) for one in range(n_speakers)) / (len(X) - n_speakers)
+    expected = ratio_of(standardised(means, counts, c), [home[one] for one in [1, *range(3, n_speakers)]])
+    assert found.ratio == pytest.approx(expected, rel=1e-9)
     assert (found.speakers, found.channels) == (n_speakers - 2, 3)
     assert crossed_speakers(statistics, 1) == 1
 
@@ -248,6 +265,33 @@ def test_p_values_tell_an_effect_from_none(monkeypatch):
     at = np.arange(1, 61) / 60
     assert np.abs(np.sort(p_values) - at).max() < 0.21
     assert np.mean(np.array(p_values) <= 0.1) < 0.25
+
+
+@pytest.mark.parametrize(("share", "first", "others"), [(0.8, 20, 1), (0.8, 1, 20), (0.5, 20, 1)])
+def test_the_test_keeps_its_level_where_channels_differ_in_sample_counts(share, first, others, monkeypatch):
+    """Without an effect p is at most 0.1 about once in ten; means of one sample differ more than means of twenty."""
+    monkeypatch.setattr(channel_test_module, "PERMUTATIONS", 99)
+    found = []
+    for seed in range(150):
+        rng = np.random.default_rng([seed, 11])
+        home = (np.arange(40) >= 40 * share).astype(int)
+        s = np.repeat(np.arange(40), np.where(home, others, first))
+        X = rng.normal(size=(len(s), 8)) + 0.5 * rng.normal(size=(40, 8))[s]
+        found.append(channel_test(Statistics.from_samples(X, s, home[s]), 1, rng).p_value)
+    assert 0.03 < np.mean(np.array(found) <= 0.1) < 0.18
+
+
+def test_many_speakers_leave_room_for_those_in_several_channels():
+    """Of 200 speakers eight were heard in two channels: all of them make trials."""
+    codes = np.column_stack([np.repeat(np.arange(200), 6), np.repeat(np.arange(200) % 5, 6)])
+    crossed = np.arange(3, 200, 25)
+    again = np.isin(codes[:, 0], crossed) & (np.arange(len(codes)) % 2 == 1)
+    codes[again, 1] = (codes[again, 1] + 1) % 5
+    for seed in range(5):
+        rows = trial_rows(codes, np.random.default_rng(seed), 120)
+        assert set(crossed) <= set(codes[rows, 0])
+        pairs = all_pairs(codes[rows])
+        assert np.any(pairs.target & ~pairs.same_channel)
 
 
 def test_the_test_of_channels_knows_when_it_cannot_tell():

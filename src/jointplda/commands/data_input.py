@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import click
 
@@ -33,6 +33,8 @@ class SampleSource:
     allow_missing : bool
         Leave out samples without a speaker instead of raising.
     """
+
+    leaves_out_missing_channels: ClassVar[bool] = False
 
     data: Path
     labels: Path | None
@@ -147,5 +149,6 @@ def labelled_samples(table: EmbeddingTable, source: SampleSource, messages: Mess
     for name, labels in zip(names, values, strict=True):
         unknown = int(np.count_nonzero(labels[kept] == ""))
         if unknown:
-            messages.info(f"{unknown:,} samples have no {name}: each counts as a channel of its own.")
+            fate = "left out" if source.leaves_out_missing_channels else "each counts as a channel of its own"
+            messages.info(f"{unknown:,} samples have no {name}: {fate}.")
     return LabelledSamples(table.ids, table.X, speakers, ConditionColumns(names, values)).take(kept)

@@ -49,7 +49,7 @@ def command(quiet: bool, verbose: bool, **values: Any) -> None:
 def _model(path: Path) -> dict[str, Any]:
     import numpy as np
 
-    from jointplda.commands.model_facts import em_ranks, scoring_model, training_channels
+    from jointplda.commands.model_facts import em_ranks, interaction_fact, scoring_model, training_channels
     from jointplda.estimators.model_file import read_model
     from jointplda.estimators.pipeline import Pipeline
 
@@ -62,8 +62,8 @@ def _model(path: Path) -> dict[str, Any]:
         "dimensions": len(model.mean_),
         "speaker rank": speaker_rank,
         "channel ranks": dict(zip(model.fitted_.condition_names, channel_ranks, strict=True)),
-        "interaction (kappa)": model.interaction_ if hasattr(model, "interaction_") else 0.0,
-        "shares of variance": model.fitted_.variance_shares,
+        "interaction": interaction_fact(model) if model.fitted_.interacts else "none",
+        "shares of variance": {name: f"{100 * share:.0f} %" for name, share in model.fitted_.variance_shares.items()},
         "training": getattr(model, "training_", {}),
         "iterations": model.n_iter_,
         "converged": model.converged_,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from jointplda.estimators.joint import JointPLDA
@@ -37,3 +37,11 @@ def training_channels(model: PLDA | JointPLDA) -> dict[str, list[str]]:
     names = model.fitted_.condition_names
     channels = zip(model.fitted_.kept, model.fitted_.training.channels, strict=True)
     return {names[k]: [str(label) for label in labels] for k, labels in channels}
+
+
+def interaction_fact(model: Any) -> str:
+    """The form of the interaction of a fitted model, kappa, its share of the variance, and its share in scores."""
+    fitted, form = model.fitted_, getattr(model, "interaction", 0.0)
+    share = f"{100 * fitted.variance_shares['interaction']:.0f} % of the variance"
+    counted = "" if fitted.cell_share == 1.0 else f", cell share {fitted.cell_share:g}"
+    return f"{form if isinstance(form, str) else 'given'}, kappa {model.interaction_:.3g} ({share}){counted}"

@@ -103,7 +103,15 @@ def candidate_text(candidate: Candidate) -> str:
         f", U of rank {rank}" + (f" with prior {prior:g}" if prior else "")
         for rank, prior in zip(candidate.channel_ranks, candidate.channel_priors, strict=True)
     )
-    return f"noise prior {candidate.noise_prior:g}, speaker prior {candidate.speaker_prior:g}{ranks}"
+    form = interaction_text(candidate.interaction, candidate.cell_share)
+    interaction = f", interaction {form}" if candidate.interaction else ""
+    return f"noise prior {candidate.noise_prior:g}, speaker prior {candidate.speaker_prior:g}{ranks}{interaction}"
+
+
+def interaction_text(interaction: float | str, cell_share: float) -> str:
+    """The form of an interaction (or kappa), and how far scores count on it where that is not all the way."""
+    form = interaction if isinstance(interaction, str) else f"{interaction:g}"
+    return form if cell_share == 1.0 or not interaction else f"{form}, cell share {cell_share:g}"
 
 
 @contextmanager

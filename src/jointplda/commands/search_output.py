@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from jointplda.estimators.pipeline import Pipeline
 
 HEADER = [
-    "noise prior", "speaker prior", "rank of U", "share", "prior of U", "held-out minCllr", "raw Cllr", "time", "",
+    "noise prior", "speaker prior", "rank of U", "share", "prior of U", "interaction", "held-out minCllr", "raw Cllr",
+    "time", "",
 ]  # fmt: skip
 
 
@@ -26,6 +27,8 @@ def search_pipeline(steps: tuple[Step, ...], **settings: Any) -> Pipeline:
 
 def candidate_rows(model: JointPLDACV) -> list[list[str]]:
     """Rows of the table of candidates, best first."""
+    from jointplda.commands.progress_display import interaction_text
+
     rows = []
     for result in sorted(model.candidates_, key=lambda result: result.criterion):
         candidate = result.candidate
@@ -34,6 +37,7 @@ def candidate_rows(model: JointPLDACV) -> list[list[str]]:
             " + ".join(map(str, candidate.channel_ranks)) or "-",
             " + ".join(f"{share:.2f}" for share in candidate.channel_shares) or "-",
             " + ".join(f"{prior:g}" for prior in candidate.channel_priors) or "-",
+            interaction_text(candidate.interaction, candidate.cell_share),
             f"{result.criterion:.4f} ± {result.error:.4f}", f"{sum(result.cllrs) / len(result.cllrs):.3f}",
             f"{result.seconds:.1f} s", "chosen" if result.chosen else "",
         ])  # fmt: skip

@@ -112,8 +112,8 @@ class TrainRequest(SampleSource):
     "Advanced",
     cloup.option(
         "--auto/--no-auto", "automatic", default=None,
-        help="Choose priors and ranks on held-out training speakers, and calibrate. This is the default unless a rank, "
-        "--noise-prior, --speaker-prior, --channel-share, --cell-share or --n-init is given.",
+        help="Choose priors, ranks and interaction on held-out training speakers, and calibrate. This is the default "
+        "unless a rank, --noise-prior, --speaker-prior, --channel-share, --cell-share or --n-init is given.",
     ),
     options.count("--speaker-rank", "Columns of V.", "as many as the speakers support"),
     options.count("--channel-rank", f"Columns of U: {EACH}.", "as many as the channels support", multiple=True),
@@ -126,8 +126,8 @@ class TrainRequest(SampleSource):
     cloup.option("--interaction", type=Interaction(), metavar="FORM|KAPPA", show_default="chosen, or 0 with --no-auto",
                  help="What a speaker and a channel do together: proportional (to the noise), full, split (off V), or "
                  "a number, kappa; 0 is the paper's model."),
-    options.probability("--cell-share", "How far scores count on it: what two samples of one speaker in one channel "
-                        "share of it.", "1"),
+    options.probability("--cell-share", "Share of the interaction that scores take two samples of one speaker in one "
+                        "channel to have in common; the rest is noise.", "1"),
     cloup.option("--noise", type=click.Choice(["full", "diagonal"]), show_default="full",
                  help="Noise covariance: full or diagonal."),
     options.count("--max-iter", "EM iterations at most.", "25, or 100 with --no-auto"),
@@ -148,8 +148,8 @@ def command(ctx: click.Context, /, quiet: bool, verbose: bool, **values: Any) ->
       jointplda train train.npz --speaker speaker --channel language \\
           --out model.safetensors
 
-    DATA is an npz, npy, HDF5 or Parquet file, or a Kaldi scp, ark or folder. Priors and ranks are chosen on held-out
-    training speakers, who also calibrate the scores; "jointplda tune" shows the search.
+    DATA is an npz, npy, HDF5 or Parquet file, or a Kaldi scp, ark or folder. Priors, ranks and interaction are chosen
+    on held-out training speakers, who also calibrate the scores; "jointplda tune" shows the search.
     """  # noqa: D301
     request = TrainRequest(**values, steps=steps_of(ctx))
     _check(request, ctx)
@@ -174,6 +174,8 @@ def _check(request: TrainRequest, ctx: click.Context) -> None:
         typed = [name for name in STORED if ctx.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE]
         if typed:
             raise click.UsageError(f"{_listed(typed)}: stored in the resumed model; leave it out.")
+    if request.cell_share is not None and not request.interaction:
+        raise click.UsageError("--cell-share needs an --interaction: proportional, full, split, or a number above 0.")
     if request.automatic and request.own_settings:
         raise click.UsageError(f"{_listed(request.own_settings)}: chosen by --auto; leave it out, or leave out --auto.")
     if not request.plan:
@@ -311,7 +313,7 @@ def _fit(pipe: Pipeline, samples: LabelledSamples, request: TrainRequest, messag
 
 def _print_result(pipe: Pipeline, request: TrainRequest) -> None:
     from jointplda.commands.console import print_facts, print_json
-    from jointplda.commands.model_facts import em_ranks, scoring_model
+    from jointplda.commands.model_facts import em_ranks, interaction_fact, scoring_model
     from jointplda.commands.search_output import search_facts, search_result
 
     model = scoring_model(pipe)
@@ -322,15 +324,20 @@ def _print_result(pipe: Pipeline, request: TrainRequest) -> None:
             "model": str(request.out), "class": type(pipe[-1]).__name__, "speaker_rank": speaker_rank,
             "channel_ranks": channel_ranks, "iterations": model.n_iter_, "converged": model.converged_,
             "log_likelihood_per_sample": likelihood, "training": model.training_,
+            "interaction": model.interaction_ if model.fitted_.interacts else 0.0,
+            "variance_shares": model.fitted_.variance_shares,
         }  # fmt: skip
         print_json(result | ({"automatic": search_result(pipe[-1])} if request.searches else {}))
         return
     ranks = "".join(
         f", U of rank {rank} ({name})" for name, rank in zip(model.fitted_.condition_names, channel_ranks, strict=True)
     )
-    has_prior = model.noise_prior or model.speaker_prior
-    facts = [
-        ("ranks", f"V of rank {speaker_rank}{ranks}"),
+    believed = getattr(model, "interaction", 0.0) in ("proportional", "full") and model.interaction_prior[1] > 0
+    has_prior = model.noise_prior or model.speaker_prior or believed
+    facts = [("ranks", f"V of rank {speaker_rank}{ranks}")]
+    if model.fitted_.interacts:
+        facts.append(("interaction", interaction_fact(model)))
+    facts += [
         ("EM", f"{model.n_iter_} iterations, {'converged' if model.converged_ else 'not converged'}"),
         ("log-likelihood", f"{likelihood:.6g} nats per sample{', log-prior included' if has_prior else ''}"),
     ]

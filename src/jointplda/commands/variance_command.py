@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 import cloup
@@ -27,6 +27,8 @@ preprocessing options, embeddings are centered and scaled to length one."""
 class VarianceRequest(SampleSource):
     """Options of ``jointplda variance``."""
 
+    leaves_out_missing_channels: ClassVar[bool] = True
+
     steps: tuple[Step, ...]
     as_json: bool
 
@@ -49,6 +51,8 @@ def command(ctx: click.Context, /, quiet: bool, verbose: bool, **values: Any) ->
     request = VarianceRequest(**values, steps=steps_of(ctx))
     if not request.channels:
         raise click.UsageError("Missing option '--channel'.")
+    if any(name == "lda" for name, _ in request.steps):
+        raise click.UsageError("--lda: fitted to the same speakers, it removes the very variance that is measured.")
     with command_messages(quiet, verbose) as messages:
         _variance(request, messages)
 
@@ -73,7 +77,7 @@ def _variance(request: VarianceRequest, messages: Messages) -> None:
         found = variance_shares(X, codes[labelled], names, callback=progress)
     if request.as_json:
         result: dict[str, Any] = {"samples": int(labelled.sum()), "kappa": found.kappa}
-        result["kappa_interval"] = found.kappa_interval.tolist()
+        result["kappa_interval"] = [end if np.isfinite(end) else None for end in found.kappa_interval.tolist()]
         result["shares"] = dict(zip(found.names, found.shares.tolist(), strict=True))
         result["intervals"] = dict(zip(found.names, found.intervals.tolist(), strict=True))
         print_json(result)
@@ -96,7 +100,9 @@ def _meaning(found: VarianceShares) -> str:
     if high == float("inf"):
         return "one speaker or channel decides alone: there are too few to tell"
     if high < SMALL_KAPPA:
-        return "speaker and channel hardly interact: the plain model will do"
+        return "speaker and channel hardly interact: the model without it (train --interaction 0) will do"
     if low == 0:
-        return "whether speaker and channel interact is not certain from these data"
-    return "speaker and channel interact: try train --interaction"
+        return "whether speaker and channel interact is not certain from these data; train decides by itself"
+    if found.kappa < SMALL_KAPPA:
+        return "speaker and channel interact, but little; train takes it into account by itself"
+    return "speaker and channel interact; train takes it into account by itself (--interaction 0 leaves it out)"

@@ -164,17 +164,18 @@ class JointPLDACV(ModelEstimator):
                 search.calibration_trials(best.candidate), folds.speakers, confounded=design.confounded
             )
             self.selection_ = Selection(tuple(search.tried.values()), design, checked)
-            model = self._fitted_to_all(best.candidate, statistics)
+            model = self._fitted_to_all(best.candidate, statistics, confounded=design.confounded)
             self.best_estimator_ = model.with_calibration(calibration if self.calibrate else None)
             self._warn(calibration, design, statistics, interrupted=search.interrupted)
             return self
 
-    def _fitted_to_all(self, candidate: Candidate, statistics: Statistics) -> JointPLDA:
+    def _fitted_to_all(self, candidate: Candidate, statistics: Statistics, *, confounded: bool) -> JointPLDA:
         model = JointPLDA(**self._fixed(), **candidate.settings())
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             warnings.simplefilter("ignore", MildWarning)
-            warnings.filterwarnings("ignore", f".*{BELIEVED}")  # warn_of_design says so
+            if confounded:
+                warnings.filterwarnings("ignore", f".*{BELIEVED}")  # warn_of_design says so
             return model.fit_statistics(statistics)
 
     def _warn(

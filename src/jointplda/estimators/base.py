@@ -251,6 +251,7 @@ class BasePLDA(ModelEstimator):
             X += rng.standard_normal((len(labels[k]) + int(alone.sum()), W.shape[1]))[index] @ W.T
         G = self.fitted_.cell_loading
         if G.shape[1]:
+            codes = codes[:, [0, *(1 + k for k in self.fitted_.kept)]]
             apart = np.where((codes == MISSING).any(axis=1), np.arange(n), -1)
             cells = np.unique(np.column_stack([codes, apart]), axis=0, return_inverse=True)[1].reshape(-1)
             X += rng.standard_normal((int(cells.max()) + 1, G.shape[1]))[cells] @ G.T
@@ -283,6 +284,8 @@ class BasePLDA(ModelEstimator):
         kept, shrinkage = self._kept_conditions(ranks)
         used = statistics.with_conditions(kept)
         warm = self._warm_parameters(statistics.conditions, kept, shrinkage.ranks)
+        if not kept:  # without channels a cell is a speaker
+            settings = replace(settings, interaction=replace(NO_INTERACTION, share=settings.interaction.share))
         problem = Problem.of(used, shrinkage.ranks, settings.interaction, noise_prior=bool(settings.noise_prior))
         result = fit(problem, settings, generator(self.random_state), warm)
         fitted = fitted_model(result, statistics, kept, shrinkage, channels_shared=self.channels_shared)
@@ -339,12 +342,14 @@ class BasePLDA(ModelEstimator):
         old, old_kept = before.parameters.active()
         old = old if before.shrinkage is None else before.shrinkage.undo(old)
         same = before.conditions in (None, names) and old_kept == kept and old.ranks == ranks
-        form = self._interaction(len(old.mean)).form
+        interaction = self._interaction(len(old.mean))
+        form = interaction.form
         if form == "split" and before.G is not None:
             old = joined_speaker(old, before.G)
         else:
             old = with_loading(old, before.G)
             same &= (before.G is not None) == (form == "full") and (form != "none" or not before.interacts)
+            same &= before.G is None or before.G.shape[1] == interaction.rank
         return old if same and len(old.mean) == self.n_features_in_ else None
 
     def _channel_shrinkage(self, conditions: int) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -9,6 +9,7 @@ from jointplda.model.statistics import Statistics
 from jointplda.selection.design import Design
 
 MOSTLY = 0.5
+VANISHED = 0.25
 BELIEVED = "How far speaker and channel interact is mostly believed"
 
 
@@ -40,9 +41,15 @@ def _warn_of_labels(statistics: Statistics) -> None:
 def _warn_of_belief(result: FitResult) -> None:
     if result.believed >= MOSTLY:
         warn(
-            f"{BELIEVED} (interaction_prior), since hardly any speakers "
-            "were heard in two channels, or hardly any twice in one. A few speakers in two channels, twice in each, "
-            "would show it; interaction=0 is the model without it.",
+            f"{BELIEVED}, not measured: hardly any speakers were heard in two channels, or hardly any twice in one. A "
+            "few speakers in two channels, twice in each, would show it; 0 is the model without it.",
+            parameter="interaction",
+        )
+    elif result.form == "proportional" and result.fit.parameters.kappa < VANISHED * result.moment_kappa:
+        warn(
+            f"Maximum likelihood finds a kappa of {result.fit.parameters.kappa:.2g} where the moments of the data say "
+            f"{result.moment_kappa:.2g}: with few speakers for the dimension V takes the interaction. Use priors of "
+            "the noise and of the speaker, or reduce the dimension (PCA).",
             parameter="interaction",
         )
 

@@ -64,8 +64,8 @@ class JointPLDA(BasePLDA):
     interaction_prior : (float, float)
         Belief about kappa where it is estimated: its value, and the number of cells of two samples that it counts as.
         It decides where no speaker was heard in two channels, and fades as such speakers grow in number. In the full
-        form it is a prior of G G', towards a scaled identity. A noise prior makes it stronger, by as many prior cells
-        per cell.
+        form it is a prior of G G', towards a scaled identity (with ``interaction_rank`` below the dimension there is
+        none). A noise prior makes it stronger, by as many prior cells per cell.
     cell_share : float
         How far scoring counts on the interaction: the share of G G' that two samples of one speaker in one channel are
         taken to have in common; the rest is noise.

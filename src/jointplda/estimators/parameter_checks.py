@@ -72,6 +72,9 @@ def checked_model(
 
 def checked_interaction(fitted: FittedModel, interaction: Any) -> FittedModel:
     """The same model with an interaction: kappa, or a loading G (d, r)."""
+    if np.any(interaction) and not fitted.kept and np.ndim(interaction) == 0:
+        problem = f"got {interaction!r:.20}, but without channels (U) there are no cells to share it."
+        raise InputError(problem, parameter="interaction")
     if np.ndim(interaction) == 0:
         return replace(fitted, kappa=check_number("interaction", interaction, 0.0, MOST))
     G = _finite(interaction, "interaction")

@@ -197,7 +197,9 @@ class ScoringMethods:
     def predict_proba(self, X: Any, channels: Any = None) -> Array:
         """Posterior of every training speaker for equal priors, (n, speakers), in the order of ``classes_``.
 
-        A channel of training brings its posterior; any other channel, or a missing label, is a new channel.
+        A channel of training brings its posterior; any other channel, or a missing label, is a new channel. With an
+        interaction, a speaker who was heard in the channel shares that cell, unless cells were too many to keep (4
+        million numbers).
         """
         return np.exp(self.predict_log_proba(X, channels))
 

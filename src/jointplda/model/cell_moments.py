@@ -3,13 +3,16 @@
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import csr_array, diags_array
 
-from jointplda._typing import Array
+from jointplda._typing import Array, IntArray
 from jointplda.model.cell_sums import WithinCells
 from jointplda.model.interaction import weighted_means, with_cell_condition
 from jointplda.model.kappa import KappaPrior
-from jointplda.model.moments import Covariances, design_rank, moment_covariances, residual_scatter
+from jointplda.model.moments import MOST_LEVELS, Covariances, SweptDesign, moment_covariances, swept_design
 from jointplda.model.statistics import Statistics
+
+ROWS = 4096
 
 
 @dataclass(frozen=True)
@@ -21,36 +24,95 @@ class CellResidual:
     scatter : (d, d)
         Its expectation is ``freedom`` (G G' + C ``inverse_size``).
     freedom : float
-        Number of cells less the independent means: 0 where no speaker or no channel closes a circle of cells.
+        Number of cells less the independent means: 0 where no circle of cells is closed.
     inverse_size : float
-        Mean of 1/n over the cells. The m cells of one speaker count as 1 - 1/m each; exact where cells are even.
+        Mean of 1/n over the cells, weighted by 1 - h with h the leverage of each cell mean.
+    cells : int
+        Number of cells.
     """
 
     scatter: Array
     freedom: float
     inverse_size: float
+    cells: int
+
+    @property
+    def share(self) -> float:
+        """Degrees of freedom per cell."""
+        return self.freedom / max(self.cells, 1)
 
 
 def cell_residual(statistics: Statistics) -> CellResidual:
-    """Residual of the cell means of samples that have all labels."""
+    """Residual of the cell means of samples that have all labels.
+
+    With speakers swept out, A and b the normal equations of the channels, and n~ a swept row of indicators,
+
+        residual scatter = sum_k (m_k - mbar_s)(m_k - mbar_s)' - b' A^- b,     h_k = 1 / m_s + n~_k' A^- n~_k
+
+    where speaker s has m_s cells. Of more than 2,000 channels those with most cells are used.
+    """
     part = next((part for pattern, part in statistics.parts.items() if all(pattern)), None)
     d = statistics.n_features
-    if part is None or part.cells is None:
-        return CellResidual(np.zeros((d, d)), 0.0, 1.0)
-    codes, counts = part.cells.codes, part.cells.counts
-    means = weighted_means(codes, part.cells.sums / counts[:, None], np.ones(len(counts)))
-    freedom = float(len(counts) - design_rank(means))
-    weights = 1.0 - 1.0 / np.bincount(codes[:, 0])[codes[:, 0]]
-    inverse_size = float(np.average(1.0 / counts, weights=weights if freedom else None))
-    return CellResidual(residual_scatter(means), freedom, inverse_size)
+    if part is None or part.cells is None or part.cells.codes.shape[1] < 2:
+        return CellResidual(np.zeros((d, d)), 0.0, 1.0, 0)
+    chosen = _frequent(part.cells.codes)
+    codes, counts = part.cells.codes[chosen], part.cells.counts[chosen]
+    if not len(codes):
+        return CellResidual(np.zeros((d, d)), 0.0, 1.0, 0)
+    means = part.cells.sums[chosen] / counts[:, None]
+    sums = weighted_means(codes, means, np.ones(len(counts)))
+    design = swept_design(sums)
+    rows = _swept_rows(codes, design)
+    freedom = float(len(counts) - len(design.counts) - design.rank)
+    if freedom <= 0.0:
+        return CellResidual(np.zeros((d, d)), 0.0, float(np.mean(1.0 / counts)), len(counts))
+    speakers = np.searchsorted(sums.levels[0].index, codes[:, 0])
+    centred = means - (sums.levels[0].sums / design.counts[:, None])[speakers]
+    b = rows.T @ centred
+    left = 1.0 - 1.0 / design.counts[speakers]
+    for start in range(0, len(codes), ROWS):
+        block = np.asarray(rows[start : start + ROWS].todense())
+        left[start : start + ROWS] -= np.sum((block @ design.inverse) * block, axis=1)
+    scatter = centred.T @ centred - b.T @ design.inverse @ b
+    inverse_size = float(np.maximum(left, 0.0) @ (1.0 / counts)) / freedom
+    return CellResidual(0.5 * (scatter + scatter.T), freedom, inverse_size, len(counts))
+
+
+def _frequent(codes: IntArray) -> IntArray:
+    """Rows of cells whose channels are among those with most cells, at most ``MOST_LEVELS`` of all conditions."""
+    kept, most = np.ones(len(codes), dtype=bool), MOST_LEVELS // (codes.shape[1] - 1)
+    for column in codes[:, 1:].T:
+        levels, sizes = np.unique(column, return_counts=True)
+        if len(levels) > most:
+            kept &= np.isin(column, levels[np.argsort(-sizes, kind="stable")[:most]])
+    return np.flatnonzero(kept)
+
+
+def _swept_rows(codes: IntArray, design: SweptDesign) -> csr_array:
+    """n~ of every cell: its indicators of channels less the mean of those of its speaker, sparse (K, levels)."""
+    rows = np.arange(len(codes))
+    blocks, start = [], 0
+    for column in codes[:, 1:].T:
+        levels, which = np.unique(column, return_inverse=True)
+        blocks.append(start + which.reshape(-1))
+        start += len(levels)
+    ones = np.ones(len(rows) * len(blocks))
+    own = csr_array((ones, (np.tile(rows, len(blocks)), np.concatenate(blocks))), shape=(len(rows), start))
+    speakers = np.unique(codes[:, 0], return_inverse=True)[1].reshape(-1)
+    scale = diags_array(1.0 / design.counts)
+    return csr_array(own - csr_array(scale @ design.table)[speakers])
 
 
 @dataclass(frozen=True)
 class MomentKappa:
-    """kappa, and the share of the belief in it: 1 where the data say nothing, 0 where only they do."""
+    """kappa, the share of the belief in it, and the share of the cell means that speakers and channels leave.
+
+    The belief has a share of 1 where the data say nothing about kappa, and of 0 where only they do.
+    """
 
     value: float
     believed: float
+    residual_share: float
 
 
 def moment_kappa(residual: CellResidual, within: WithinCells, belief: KappaPrior) -> MomentKappa:
@@ -60,11 +122,12 @@ def moment_kappa(residual: CellResidual, within: WithinCells, belief: KappaPrior
     numerator and denominator have together (their product over their sum).
     """
     if min(residual.freedom, within.freedom) <= 0.0:
-        return MomentKappa(belief.value, 1.0)
+        return MomentKappa(belief.value, 1.0, residual.share)
     freedom = residual.freedom * within.freedom / (residual.freedom + within.freedom)
     ratio = np.trace(residual.scatter) / residual.freedom / (np.trace(within.scatter) / within.freedom)
     total = freedom * (float(ratio) - residual.inverse_size) + belief.weight * belief.value
-    return MomentKappa(max(total / (freedom + belief.weight), 0.0), belief.weight / (freedom + belief.weight))
+    believed = belief.weight / (freedom + belief.weight)
+    return MomentKappa(max(total / (freedom + belief.weight), 0.0), believed, residual.share)
 
 
 def cell_covariances(
@@ -78,7 +141,11 @@ def cell_covariances(
     of freedom.
     """
     residual = cell_residual(statistics)
-    found = moment_kappa(residual, within, belief) if kappa is None else MomentKappa(kappa, float(not residual.freedom))
+    found = (
+        moment_kappa(residual, within, belief)
+        if kappa is None
+        else MomentKappa(kappa, float(not residual.freedom), residual.share)
+    )
     kappa = found.value
     freedom = within.freedom + residual.freedom
     if freedom > 0.0:

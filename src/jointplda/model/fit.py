@@ -53,14 +53,18 @@ class FitResult:
         Number of directions in which the noise is at its floor.
     interrupted : bool
         Whether Ctrl-C came.
-    believed : float
-        Share of the belief in kappa: 1 where the data say nothing about it.
+    form : str
+        Of the interaction.
+    moment_kappa, believed : float
+        kappa by the method of moments, and the share of the belief in it: 1 where the data say nothing about it.
     """
 
     fit: EMResult
     plan: Plan
     at_floor: int
     interrupted: bool
+    form: str = "none"
+    moment_kappa: float = 0.0
     believed: float = 0.0
 
 
@@ -142,7 +146,8 @@ class Problem:
         covariances, found = cell_covariances(statistics, cells.within, interaction.prior, given)
         kappa, believed = found.value, found.believed
         if form == "fixed" or (form == "proportional" and noise_prior):
-            means, within = held_cells(statistics, kappa, even=1.0 - believed if noise_prior else 0.0)
+            even = 1.0 - believed if noise_prior else 0.0
+            means, within = held_cells(statistics, kappa, even=even, residual_share=found.residual_share)
             return cls(statistics, ranks, covariances, lay_out(means, ranks), within, kappa, believed, held=True)
         layout = lay_out(cells.statistics, (*ranks, interaction.rank) if form == "full" else ranks)
         return cls(statistics, ranks, covariances, layout, cells.within, max(kappa, LEAST_KAPPA), believed)
@@ -179,7 +184,7 @@ def fit(problem: Problem, settings: FitSettings, rng: np.random.Generator, warm:
         for attempt in range(settings.n_init):
             if attempt == 0 and warm is not None:
                 start = _resumed(warm, statistics, noise)
-                start = replace(start, kappa=0.0) if problem.held else start
+                start = replace(start, kappa=0.0) if problem.held or not interaction.in_em else start
             elif attempt == 0 and settings.init != "random":
                 start = interaction.start(start_from_moments(statistics, covariances, ranks, noise, prior), kappa)
             else:
@@ -204,7 +209,8 @@ def fit(problem: Problem, settings: FitSettings, rng: np.random.Generator, warm:
         best = replace(best, parameters=replace(best.parameters, kappa=problem.kappa))
     if interaction.form == "split":
         best = replace(best, parameters=with_loading(*split_speaker(best.parameters, problem.kappa)))
-    return FitResult(best, layout.plan, noise.at_floor(best.parameters.noise), interrupted, believed)
+    at_floor = noise.at_floor(best.parameters.noise)
+    return FitResult(best, layout.plan, at_floor, interrupted, interaction.form, problem.kappa, believed)
 
 
 def _with_kappa(callback: ProgressCallback | None, problem: Problem) -> ProgressCallback | None:

@@ -50,15 +50,18 @@ def cell_means(statistics: Statistics) -> tuple[Statistics, WithinCells]:
     return reduced, WithinCells(0.5 * (scatter + scatter.T), freedom, log_counts)
 
 
-def held_cells(statistics: Statistics, kappa: float, *, even: float) -> tuple[Statistics, WithinCells]:
+def held_cells(
+    statistics: Statistics, kappa: float, *, even: float, residual_share: float = 1.0
+) -> tuple[Statistics, WithinCells]:
     """Statistics of cell means where G G' = kappa C and kappa is known, and what is left within cells.
 
     A cell mean has noise C / a with a = n / (1 + kappa n), so it counts as a samples, and EM of the paper's model runs
     on all of them as one part. The terms of log|C| and of a that this misses are added to what is left within.
 
-    With ``even`` = 1 the n - 1 degrees of freedom within a cell count as sum a (1 - 1/n) / sum (n - 1) each, so that C
-    is estimated as from a samples of every cell: where G G' is not of the shape of C, C is then of the shape of their
-    sum. With 0 they count as 1, which is maximum likelihood; between them as a mean of both.
+    With ``even`` = 1 the degrees of freedom within cells count as rho sum a (1 - 1/n) / sum (n - 1) each, where rho is
+    the share of the cell means that speakers and channels leave (``residual_share``). C is then of the shape of
+    C + G G' where G G' is of another shape than C. With 0 they count as 1, which is maximum likelihood; between them
+    as a mean of both.
     """
     parts: dict[tuple[bool, ...], PatternSums] = {}
     _, within = cell_means(statistics)
@@ -74,7 +77,7 @@ def held_cells(statistics: Statistics, kappa: float, *, even: float) -> tuple[St
         freedom += len(n) - float(a.sum())
         logs -= float(np.log(a).sum())
         if within.freedom > 0.0:
-            weight = 1.0 - even + even * float(np.sum(a * (1.0 - 1.0 / n))) / within.freedom
+            weight = 1.0 - even + even * residual_share * float(np.sum(a * (1.0 - 1.0 / n))) / within.freedom
     freedom, logs = freedom + weight * within.freedom, logs + weight * within.log_counts
     means = Statistics(statistics.labels, statistics.conditions, statistics.shift, parts)
     return means, WithinCells(weight * within.scatter, freedom, logs)

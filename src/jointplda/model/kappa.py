@@ -15,8 +15,8 @@ MOST = 1e3
 class KappaPrior:
     """A belief about kappa, as so many cells of two samples each that show it.
 
-    The penalty is -w d / 2 [log(kappa + 1/2) + (kappa_0 + 1/2) / (kappa + 1/2)], the expected log-likelihood of w such
-    cells: it fades as real cells grow in number, and does not exclude 0.
+    The penalty is -w d / 2 [log(1/r) + r - 1] with r = (kappa_0 + 1/2) / (kappa + 1/2), the expected log-likelihood of
+    w such cells relative to that at kappa_0: it fades as real cells grow in number, and does not exclude 0.
 
     Attributes
     ----------
@@ -30,9 +30,9 @@ class KappaPrior:
     weight: float = 0.0
 
     def penalty(self, kappa: float, d: int) -> float:
-        """Log of the prior at kappa, up to a constant."""
-        scale = kappa + 0.5
-        return -0.5 * self.weight * d * (float(np.log(scale)) + (self.value + 0.5) / scale)
+        """Log of the prior at kappa over that at its value."""
+        ratio = (self.value + 0.5) / (kappa + 0.5)
+        return -0.5 * self.weight * d * (ratio - 1.0 - float(np.log(ratio)))
 
 
 NO_BELIEF = KappaPrior()

@@ -138,9 +138,12 @@ class Statistics:
         return cls(labels, conditions, shift, parts)
 
     @classmethod
-    def from_chunks(cls, chunks: Iterable[Sequence[Any]]) -> "Statistics":
-        """Sum an iterable of chunks ``(X, y)`` or ``(X, y, channels)``; only one chunk is in memory at a time."""
-        return cls.sum(cls.from_samples(*_checked_chunk(chunk)) for chunk in chunks)
+    def from_chunks(cls, chunks: Iterable[Sequence[Any]], *, cells: bool = False) -> "Statistics":
+        """Sum an iterable of chunks ``(X, y)`` or ``(X, y, channels)``; only one chunk is in memory at a time.
+
+        ``cells`` is as in ``from_samples``.
+        """
+        return cls.sum(cls.from_samples(*_checked_chunk(chunk), cells=cells) for chunk in chunks)
 
     @classmethod
     def sum(cls, statistics: Iterable["Statistics"]) -> "Statistics":

@@ -79,7 +79,8 @@ def variance_shares(
     if estimate is None:
         raise InputError(
             "speaker, channel and interaction cannot be told apart: expected speakers in two or more channels, and "
-            "channels with two or more speakers."
+            f"channels with two or more speakers; {_crossed(cells)} of {len(np.unique(cells[:, 0]))} speakers were "
+            "heard in two channels. Training still works, with a belief about the interaction."
         )
     groups = [_groups(cells[:, k]) for k in range(cells.shape[1])]
     total, done = sum(int(group.max()) + 1 for group in groups), 0
@@ -92,10 +93,16 @@ def variance_shares(
             if callback is not None:
                 callback(Progress("variance", done, total))
     half = _half_width(left_out)
-    low, high = np.maximum(estimate - half, 0.0), estimate + half
+    low, high = np.maximum(estimate - half, 0.0), np.maximum(estimate + half, 0.0)
+    estimate = np.maximum(estimate, 0.0)
     intervals = np.column_stack([low, np.append(np.minimum(high[:-1], 1.0), high[-1])])
     names = ("speaker", *conditions, "interaction", "noise")
     return VarianceShares(names, estimate[:-1], intervals[:-1], float(estimate[-1]), intervals[-1])
+
+
+def _crossed(cells: IntArray) -> int:
+    """Number of speakers with two cells or more."""
+    return int(np.count_nonzero(np.unique(cells[:, 0], return_counts=True)[1] > 1))
 
 
 def _groups(levels: IntArray) -> IntArray:
@@ -154,9 +161,11 @@ def _sums(index: IntArray, values: Array, size: int) -> Array:
 
 
 def _shares_and_kappa(codes: IntArray, counts: Array, sums: Array, squares: Array) -> Array | None:
-    """Shares of the components and, last, the interaction over the noise; None where they are not determined."""
+    """Shares of the components and, last, the interaction over the noise; None where they are not determined.
+
+    Moments can be negative, and stay so here: what is cut off at 0 would seem certain to the jackknife.
+    """
     components = _components(codes, counts, sums, squares)
     if components is None:
         return None
-    positive = np.maximum(components, 0.0)
-    return np.append(positive / positive.sum(), positive[-2] / positive[-1])
+    return np.append(components / np.maximum(components, 0.0).sum(), components[-2] / components[-1])

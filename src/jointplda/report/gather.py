@@ -85,12 +85,12 @@ def training_of(model: Any) -> Training:
 def _attempt(result: Any) -> Attempt:
     candidate = result.candidate
     channels = "".join(
-        f", U {prior:g} (rank {rank})" if rank else ", no U"
+        f" / {prior:g} ×{rank}" if rank else " / no U"
         for rank, prior in zip(candidate.channel_ranks, candidate.channel_priors, strict=True)
     )
     interaction = f", {candidate.interaction}" if candidate.interaction else ""
-    share = f" {candidate.cell_share:g}" if candidate.interaction and candidate.cell_share < 1.0 else ""
-    name = f"noise {candidate.noise_prior:g}, speaker {candidate.speaker_prior:g}{channels}{interaction}{share}"
+    share = f" ({candidate.cell_share:g})" if candidate.interaction and candidate.cell_share < 1.0 else ""
+    name = f"{candidate.noise_prior:g} / {candidate.speaker_prior:g}{channels}{interaction}{share}"
     return Attempt(name, result.criterion, result.error, result.chosen)
 
 

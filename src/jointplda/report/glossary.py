@@ -61,4 +61,9 @@ GLOSSARY = (
         "The loadings of the speaker and of the channel in m = mean + V y + U x + noise; their singular values say "
         "in how many directions, and how strongly, each moves an embedding.",
     ),
+    (
+        "Shares of the variance",
+        "How the model divides the variance of an embedding: among the speaker, each condition, what a speaker and a "
+        "channel do together (their interaction), and noise. Without channels, theirs is part of the others.",
+    ),
 )

@@ -244,7 +244,7 @@ def _training(training: Training) -> str:
     )
     if training.variance_shares:
         parts = "".join(
-            f"<li>{key(f's{k % 8}', 'bar')}{words(name)}</li>"
+            f"<li>{key(f's{k % 8}', 'bar')}{words('the two together' if name == 'interaction' else name)}</li>"
             for k, (name, share) in enumerate(training.variance_shares.items())
             if share > 0
         )
@@ -252,7 +252,8 @@ def _training(training: Training) -> str:
         figures += _figure(shares_plot(training), caption, _keys(parts), "Shares of the variance")
     if training.attempts:
         caption = (
-            "Each candidate on held-out training speakers, with its standard error; the chosen candidate is filled."
+            "Each candidate on held-out training speakers, with its standard error; the chosen candidate is filled. "
+            "Priors of noise / speaker / U × columns, then the interaction (and its share in scores, if not 1)."
         )
         figures += _figure(attempts_plot(training), caption, "", "Settings tried")
     for channels in training.channels:

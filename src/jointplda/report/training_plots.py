@@ -99,18 +99,18 @@ def shares_plot(training: Training) -> Drawing:
     shares = {name: share for name, share in training.variance_shares.items() if np.isfinite(share) and share > 0}
     if not shares:
         return nothing("The shares of variance are not known.")
-    names = {"interaction": "the two together" if len(training.variance_shares) == 4 else "all of them together"}
+    names = {"interaction": "the two together"}
     width, bars, start = 444.0, [], 8.0
     for k, (name, share) in enumerate(training.variance_shares.items()):
         if name not in shares:
             continue
-        length, shown = share * width, f"{100 * share:.0f} %"
+        length, shown = share * width, f"{100 * share:.0f}\u00a0%"
         bar = svg.box(start, 8, length, 34, "bar", f"{names.get(name, name)}: {shown}")
         bars.append(f'<g class="s{k % 8}">{bar}</g>')
         if length > LETTER * len(shown) + 4:
             bars.append(svg.label(start + length / 2, 62, shown, "", "middle"))
         start += length
-    text = ", ".join(f"{names.get(name, name)} {100 * share:.0f} %" for name, share in shares.items())
+    text = ", ".join(f"{names.get(name, name)} {100 * share:.0f}\u00a0%" for name, share in shares.items())
     return Drawing(svg.picture(460, 72, "Shares of the variance", f"{text}.", *bars), f"Of the variance: {text}.")
 
 

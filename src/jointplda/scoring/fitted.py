@@ -115,6 +115,7 @@ class FittedModel:
 
     def __post_init__(self) -> None:
         arrays = [self.mean, *self.loadings, self.precision, self.trace.log_likelihoods]
+        arrays += [] if self.G is None else [self.G]
         if self.training is not None:
             arrays += [value for value in vars(self.training).values() if isinstance(value, np.ndarray)]
         for array in arrays:
@@ -147,6 +148,7 @@ class FittedModel:
         if not self.kappa:
             return np.zeros((len(self.mean), 0))
         root: Array = np.sqrt(self.kappa) * cholesky(self.parameters.noise)
+        root.setflags(write=False)
         return root
 
     def mean_noise(self, n: float) -> Array:

@@ -17,9 +17,11 @@ MOST_SPEAKERS = 20_000
 class ChannelTest:
     """Result of the test whether speakers of different channels differ more than speakers of the same channel.
 
-    The test compares the means of speakers who were heard in one channel each. F is the mean square between channels
-    divided by the mean square within, both summed over all dimensions; its p-value is the share of permutations of the
-    channels over the speakers (the observed one included) whose F is at least as large.
+    The test compares the means of speakers who were heard in one channel each, around the mean of all and relative to
+    their standard deviation: the mean of n samples has variance b + c / n, with b between and c within speakers, which
+    would else make a channel of speakers with few samples differ. F is the mean square between channels divided by
+    the mean square within, both summed over all dimensions; its p-value is the share of permutations of the channels
+    over the speakers (the observed one included) whose F is at least as large.
 
     Attributes
     ----------
@@ -72,7 +74,7 @@ def channel_test(statistics: Statistics, k: int, rng: np.random.Generator) -> Ch
     name = statistics.conditions[k - 1]
     if C < 2 or C >= S:
         return ChannelTest(name, S, C, float("nan"), 1.0)
-    means -= means.mean(axis=0)
+    means = _standardised(means, counts[alone], _within_speakers(statistics))
     if d > S:  # the same distances in fewer dimensions
         means = np.linalg.qr(means.T)[1].T
     between = _between(means, codes, C)
@@ -81,6 +83,35 @@ def channel_test(statistics: Statistics, k: int, rng: np.random.Generator) -> Ch
     p_value = (1 + np.count_nonzero(drawn >= between * (1 - 1e-12))) / (1 + PERMUTATIONS)
     within = max(total - between, 1e-300)
     return ChannelTest(name, S, C, (between / (C - 1)) / (within / (S - C)), float(p_value))
+
+
+def _within_speakers(statistics: Statistics) -> float:
+    """c: trace of the covariance of samples within speakers, of all speakers together."""
+    counts, sums = statistics.level_counts(0), statistics.level_sums(0)
+    total = sum(float(np.trace(part.scatter)) for part in statistics.parts.values())
+    squares = total - float(np.sum(np.sum(sums**2, axis=1) / counts))
+    return max(squares, 0.0) / max(float(counts.sum()) - len(counts), 1.0)
+
+
+def _standardised(means: Array, counts: Array, within: float) -> Array:
+    """Means of speakers around their weighted mean, divided by the root of b + c / n relative to its average.
+
+    b is found by repeated weighting: the mean of |mean_s - mean|^2 / (b + c / n_s) is 1 (Paule and Mandel).
+    """
+    low, high = 0.0, max(float(np.sum(np.var(means, axis=0))), 1e-300) * len(means)
+
+    def around(b: float) -> tuple[Array, Array]:
+        variances = np.maximum(b + within / counts, 1e-300)
+        return means - np.average(means, axis=0, weights=1.0 / variances), variances
+
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        centred, variances = around(middle)
+        too_small = float(np.sum(np.sum(centred**2, axis=1) / variances)) > len(means) - 1.0
+        low, high = (middle, high) if too_small else (low, middle)
+    centred, variances = around(high)
+    result: Array = centred / np.sqrt(variances / variances.mean())[:, None]
+    return result - result.mean(axis=0)
 
 
 def _between(means: Array, codes: IntArray, channels: int) -> float:

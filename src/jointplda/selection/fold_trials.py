@@ -56,11 +56,14 @@ def cell_weights(target: BoolArray, same_channel: BoolArray) -> Array:
 def trial_rows(codes: IntArray, rng: np.random.Generator, most: int = MOST_SAMPLES) -> IntArray:
     """Rows of at most ``most`` samples for trials: of speakers drawn at random, a few samples from all their channels.
 
-    Speakers with one sample make no target trials, and are drawn last.
+    Speakers who were heard in several channels come first, since they make the cross-channel target trials. Speakers
+    with one sample make no target trials, and come last.
     """
     speakers, counts = np.unique(codes[:, 0], return_counts=True)
+    cells = np.bincount(np.searchsorted(speakers, np.unique(codes, axis=0)[:, 0]), minlength=len(speakers))
     drawn = rng.permutation(len(speakers))
-    speakers = speakers[drawn[np.argsort(counts[drawn] == 1, kind="stable")]]
+    turn = np.where(counts == 1, 2, np.where(cells > 1, 0, 1))
+    speakers = speakers[drawn[np.argsort(turn[drawn], kind="stable")]]
     per_speaker = max(LEAST_PER_SPEAKER, most // max(len(speakers), 1))
     order = rng.permutation(len(codes))
     order = order[np.argsort(codes[order, 0], kind="stable")]

@@ -143,7 +143,9 @@ class Search:
         """
         start = best.candidate
         changes = [*changed_interactions(start, self.forms)]
-        if not self.design.confounded:
+        if self.design.confounded:  # no trial shows what scores should count on
+            changes = [one for one in changes if one.cell_share == start.cell_share]
+        else:
             changes += changed_ranks(start)
             changes += changed_channel_priors(start) if self.channel_priors is None else ()
             changes += changed_priors(start)
