@@ -110,8 +110,9 @@ def _standardised(means: Array, counts: Array, within: float) -> Array:
         too_small = float(np.sum(np.sum(centred**2, axis=1) / variances)) > len(means) - 1.0
         low, high = (middle, high) if too_small else (low, middle)
     centred, variances = around(high)
-    result: Array = centred / np.sqrt(variances / variances.mean())[:, None]
-    return result - result.mean(axis=0)
+    scaled = centred / np.sqrt(variances / variances.mean())[:, None]
+    result: Array = scaled - scaled.mean(axis=0)
+    return result
 
 
 def _between(means: Array, codes: IntArray, channels: int) -> float:
