@@ -264,6 +264,22 @@ def test_without_channels_there_is_no_interaction():
         JointPLDA.from_parameters(np.zeros(3), np.eye(3), None, np.eye(3), interaction=0.5)
 
 
+def test_a_belief_in_no_interaction_leaves_a_little_to_start_from():
+    X, s, c, _ = world(0.5, speakers=40, per_speaker=1, samples=4)
+    model = JointPLDA(2, 1, interaction="full", interaction_prior=(0.0, 5.0), tol=1e-3).fit(X, s, channels=c)
+    assert np.isfinite(model.G_).all()
+    assert model.interaction_ > 0.0
+
+
+def test_shares_of_variance_are_traces():
+    _, _, _, truth = world(0.6)
+    shares = truth.fitted_.variance_shares
+    C = np.linalg.inv(truth.D_)
+    traces = [np.sum(truth.V_**2), np.sum(truth.U_**2), 0.6 * np.trace(C), np.trace(C)]
+    assert list(shares) == ["speaker", "condition 1", "interaction", "noise"]
+    assert_allclose(list(shares.values()), np.array(traces) / np.sum(traces), rtol=1e-12)
+
+
 def test_parameters_of_an_interaction_are_read_only():
     X, s, c, _ = world(0.5)
     for form in ("proportional", "full"):

@@ -39,6 +39,20 @@ def drawn(seed, speakers=80, channels=12):
     return truth.sample(codes[:, 0], channels=codes[:, 1], random_state=seed), codes, shares / shares.sum()
 
 
+def test_an_interval_without_interaction_is_not_a_point():
+    """An estimate below 0 counts as 0, but how far it may be off is still told."""
+    rng = np.random.default_rng(0)
+    codes = np.column_stack([np.arange(10).repeat(12), np.tile(np.arange(4).repeat(3), 10)])
+    means = rng.normal(size=(40, 3))
+    X = rng.normal(size=(120, 3))
+    X = X - X.reshape(40, 3, 3).mean(axis=1).repeat(3, axis=0) + 0.54 * means.repeat(3, axis=0)
+    found = variance_shares(X, codes, ("channel",))
+    assert found.kappa == 0.0
+    assert found.kappa_interval[0] == 0.0
+    assert found.kappa_interval[1] > 0.03
+    assert 0.0 <= found.shares.min() <= found.shares.max() <= 1.0
+
+
 def test_known_shares_come_back():
     X, codes, truth = drawn(0, speakers=200, channels=40)
     found = variance_shares(X, codes, ("channel",))
