@@ -51,7 +51,8 @@ def print_plan(pipe: Pipeline, samples: LabelledSamples, dimension: int, *, sear
         return
     facts: list[tuple[str, str]] = [("samples", f"{count:,}, {dimension} dimensions after preprocessing")]
     for name, levels, rank in zip(plan.names, plan.levels, plan.ranks, strict=True):
-        facts.append((f"factor {name}", f"{f'{levels:,} levels' if levels else 'one level per sample'}, rank {rank}"))
+        alone = "one level per cell" if name == "interaction" else "one level per sample"
+        facts.append((f"factor {name}", f"{f'{levels:,} levels' if levels else alone}, rank {rank}"))
     coupled = f"{plan.components:,}, the largest with {plan.largest:,} unknowns" if plan.components else "none"
     facts += [
         ("eliminated factor", plan.names[plan.eliminated]),
