@@ -119,7 +119,7 @@ def test_training_channels_are_ratios_of_joint_likelihoods(form):
 
     for i in range(2):
         for j in range(2):
-            assert scores[i, j] == pytest.approx(joint(i, j, True) - joint(i, j, False), abs=1e-6)
+            assert scores[i, j] == pytest.approx(joint(i, j, True) - joint(i, j, False), rel=1e-8, abs=1e-9)
 
 
 @pytest.mark.parametrize("channels", [["new", "new"], [0, 2]])

@@ -11,7 +11,7 @@ from jointplda.selection.candidates import LADDER, Candidate, CandidateResult
 from jointplda.selection.design import Design, design_of
 from jointplda.selection.fold_trials import all_pairs, cell_weights
 from jointplda.selection.folds import make_folds
-from jointplda.selection.search import CONFOUNDED, FIRST, Search
+from jointplda.selection.search import CONFOUNDED, FIRST, FORMS, Search
 from oracles import metric_definitions
 from worlds.automatic import ALONE, NO_EFFECT, small_world
 
@@ -64,6 +64,7 @@ def test_the_ladder_is_climbed_to_the_best_strength(best, tried):
 )
 def test_fewer_columns_or_another_prior_are_taken_only_if_clearly_better(gains, taken, change):
     search = searching(*small_world(), Told)
+    search.forms = FORMS  # whatever the sizes of cells
     plain = Candidate(1.0, 1.0, (3,), (1.0,), (1.0,), "proportional")
     changed = replace(plain, **change)
     far = [0.5, 0.4, 0.6, 0.5]
@@ -81,6 +82,21 @@ def test_without_crossed_speakers_the_strongest_within_one_standard_error_is_tak
     assert found.candidate == Candidate(strength, strength, (3,), (ALONE.share,), (1.0,), "split")
     assert [one.noise_prior for one in search.tried] == [*CONFOUNDED, strength]
     assert [(one.interaction, one.cell_share) for one in search.tried][4:] == [("proportional", 1.0)]
+
+
+@pytest.mark.parametrize("uneven", [False, True])
+def test_a_full_interaction_is_tried_where_cells_have_few_sizes(uneven):
+    rng = np.random.default_rng(0)
+    s, c = np.repeat(np.arange(20), 16), np.tile(np.repeat(np.arange(4), 4), 20)
+    if uneven:
+        kept = rng.random(len(s)) < 0.6
+        s, c = s[kept], c[kept]
+    X = rng.normal(size=(len(s), 5)) + rng.normal(size=(20, 5))[s]
+    assert (len(np.unique(np.unique(np.column_stack([s, c]), axis=0, return_counts=True)[1])) > 3) == uneven
+    search = searching(X, s, c, Told)
+    search.table = lambda one: np.full(4, 0.5)
+    search.run()
+    assert ("full" in {one.interaction for one in search.tried}) != uneven
 
 
 def test_channels_without_effect_have_no_columns():

@@ -9,9 +9,11 @@ from jointplda._typing import Array, IntArray
 from jointplda.model.cell_sums import WithinCells
 from jointplda.model.interaction import weighted_means, with_cell_condition
 from jointplda.model.kappa import KappaPrior
-from jointplda.model.moments import MOST_LEVELS, Covariances, SweptDesign, moment_covariances, swept_design
+from jointplda.model.moments import Covariances, moment_covariances
 from jointplda.model.statistics import Statistics
+from jointplda.model.swept_design import SweptDesign, swept_design
 
+MOST_LEVELS = 2000
 ROWS = 4096
 
 

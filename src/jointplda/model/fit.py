@@ -11,7 +11,14 @@ from jointplda.errors import InputError
 from jointplda.model.cell_moments import cell_covariances, cell_residual, moment_kappa
 from jointplda.model.cell_sums import WithinCells
 from jointplda.model.em import EMResult, Iteration, logger, run_em
-from jointplda.model.interaction import NO_INTERACTION, CellProblem, InteractionSettings, held_cells, with_loading
+from jointplda.model.interaction import (
+    NO_INTERACTION,
+    CellProblem,
+    InteractionSettings,
+    held_cells,
+    with_loading,
+    within_cells,
+)
 from jointplda.model.layout import Layout, lay_out
 from jointplda.model.moments import Covariances, moment_covariances
 from jointplda.model.mstep import NoiseModel, Prior
@@ -134,21 +141,20 @@ class Problem:
         the moment estimate, and all cells count alike in C (``held_cells``), as far as it is not only believed.
         """
         form = interaction.form
-        cells = CellProblem.of(statistics, interacting=form != "none", full=form == "full")
         if not interaction.in_em:
             problem = cls(statistics, ranks, moment_covariances(statistics), lay_out(statistics, ranks))
-            if cells.within is None:
+            if form == "none":
                 return problem
-            found = moment_kappa(cell_residual(statistics), cells.within, interaction.prior)
+            found = moment_kappa(cell_residual(statistics), within_cells(statistics), interaction.prior)
             return replace(problem, kappa=found.value, believed=found.believed)
-        assert cells.within is not None
         given = interaction.kappa if form == "fixed" else None
-        covariances, found = cell_covariances(statistics, cells.within, interaction.prior, given)
+        covariances, found = cell_covariances(statistics, within_cells(statistics), interaction.prior, given)
         kappa, believed = found.value, found.believed
         if form == "fixed" or (form == "proportional" and noise_prior):
             even = 1.0 - believed if noise_prior else 0.0
             means, within = held_cells(statistics, kappa, even=even, residual_share=found.residual_share)
             return cls(statistics, ranks, covariances, lay_out(means, ranks), within, kappa, believed, held=True)
+        cells = CellProblem.of(statistics, interacting=True, full=form == "full")
         layout = lay_out(cells.statistics, (*ranks, interaction.rank) if form == "full" else ranks)
         return cls(statistics, ranks, covariances, layout, cells.within, max(kappa, LEAST_KAPPA), believed)
 

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from jointplda._typing import Array, IntArray
 from jointplda.errors import InputError
 from jointplda.linalg import cholesky, inverse
-from jointplda.model.cell_sums import WithinCells
+from jointplda.model.cell_sums import CellSums, WithinCells
 from jointplda.model.estep import solve
 from jointplda.model.kappa import NO_BELIEF, KappaPrior
 from jointplda.model.layout import lay_out
@@ -26,28 +26,41 @@ def cell_means(statistics: Statistics) -> tuple[Statistics, WithinCells]:
     Samples that lack a label are cells of their own, and stay as they are.
     """
     parts: dict[tuple[object, ...], PatternSums] = {}
-    d = statistics.n_features
-    scatter, freedom, log_counts = np.zeros((d, d)), 0.0, 0.0
+    within = within_cells(statistics)
     for pattern, part in statistics.parts.items():
         if not all(pattern):
             parts[*pattern, 1.0] = part
             continue
-        cells = part.cells
-        if cells is None:
-            problem = "hold no sums of cells, which an interaction needs; make them with cells=True."
-            raise InputError(problem, parameter="statistics")
+        cells = _cells_of(part)
         means = cells.sums / cells.counts[:, None]
         for size in np.unique(cells.counts):
             rows = np.flatnonzero(cells.counts == size)
             parts[*pattern, float(size)] = weighted_means(
                 cells.codes[rows], means[rows], np.ones(len(rows)), float(size)
             )
-        weighted = means * np.sqrt(cells.counts)[:, None]
-        scatter += part.scatter - weighted.T @ weighted
-        freedom += part.count - len(cells.counts)
-        log_counts += float(np.log(cells.counts).sum())
     reduced = Statistics(statistics.labels, statistics.conditions, statistics.shift, parts)  # type: ignore[arg-type]
-    return reduced, WithinCells(0.5 * (scatter + scatter.T), freedom, log_counts)
+    return reduced, within
+
+
+def within_cells(statistics: Statistics) -> WithinCells:
+    """What is left of the samples beside the means of their cells."""
+    d = statistics.n_features
+    scatter, freedom, log_counts = np.zeros((d, d)), 0.0, 0.0
+    for pattern, part in statistics.parts.items():
+        if all(pattern):
+            cells = _cells_of(part)
+            weighted = cells.sums / cells.counts[:, None] * np.sqrt(cells.counts)[:, None]
+            scatter += part.scatter - weighted.T @ weighted
+            freedom += part.count - len(cells.counts)
+            log_counts += float(np.log(cells.counts).sum())
+    return WithinCells(0.5 * (scatter + scatter.T), freedom, log_counts)
+
+
+def _cells_of(part: PatternSums) -> CellSums:
+    if part.cells is None:
+        problem = "hold no sums of cells, which an interaction needs; make them with cells=True."
+        raise InputError(problem, parameter="statistics")
+    return part.cells
 
 
 def held_cells(
@@ -64,16 +77,16 @@ def held_cells(
     as a mean of both.
     """
     parts: dict[tuple[bool, ...], PatternSums] = {}
-    _, within = cell_means(statistics)
+    within = within_cells(statistics)
     weight, freedom, logs = 1.0, 0.0, 0.0
     for pattern, part in statistics.parts.items():
         if not all(pattern):
             parts[pattern] = replace(part, cell_size=1.0 / (1.0 + kappa))
             continue
-        assert part.cells is not None  # cell_means raises
-        n = part.cells.counts
+        cells = _cells_of(part)
+        n = cells.counts
         a = n / (1.0 + kappa * n)
-        parts[pattern] = weighted_means(part.cells.codes, part.cells.sums / n[:, None], a)
+        parts[pattern] = weighted_means(cells.codes, cells.sums / n[:, None], a)
         freedom += len(n) - float(a.sum())
         logs -= float(np.log(a).sum())
         if within.freedom > 0.0:

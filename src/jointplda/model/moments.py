@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array, diags_array, hstack
+from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
 from jointplda._typing import Array
@@ -14,7 +14,6 @@ from jointplda.model.sums import PatternSums
 
 SWEEPS = 50
 LEAST_FREEDOM = 0.02
-MOST_LEVELS = 2000
 
 
 @dataclass(frozen=True)
@@ -82,15 +81,15 @@ def _within(statistics: Statistics) -> Array:
             part = complete[0]
             for other in complete[1:]:
                 part = part + other
-            freedom = part.count - design_rank(part)
+            freedom = part.count - _design_rank(part)
             if freedom > LEAST_FREEDOM * part.count or len(factors) == 1:
-                return share * residual_scatter(part) / max(freedom, LEAST_FREEDOM * part.count)
+                return share * _residual_scatter(part) / max(freedom, LEAST_FREEDOM * part.count)
         largest = max(factors[1:], key=lambda k: len(statistics.labels[k]))
         factors = [k for k in factors if k != largest]
         share *= 0.5
 
 
-def design_rank(part: PatternSums) -> int:
+def _design_rank(part: PatternSums) -> int:
     """Number of independent level means: with two factors, the levels less the connected components."""
     sizes = [len(part.levels[k].index) for k in sorted(part.levels)]
     starts = np.concatenate([[0], np.cumsum(sizes)])
@@ -105,64 +104,12 @@ def design_rank(part: PatternSums) -> int:
     return int(sum(sizes) - (len(sizes) - 1) * components)
 
 
-@dataclass(frozen=True)
-class SweptDesign:
-    """Indicators of the channels of all conditions after least-squares means of speakers are swept out.
-
-    Attributes
-    ----------
-    counts : (speakers,)
-        n_s.
-    table : sparse (speakers, levels)
-        Number of samples of each speaker in each channel; the conditions side by side.
-    inverse : (levels, levels)
-        Generalised inverse of A = N' N - table' diag(1 / n_s) table, with N the indicators of channels.
-    rank : int
-        Of A: the independent channel means beside those of speakers.
-    """
-
-    counts: Array
-    table: csr_array
-    inverse: Array
-    rank: int
-
-
-def swept_design(part: PatternSums) -> SweptDesign:
-    """Sweep the speakers out of the design of samples that have all labels."""
-    factors = sorted(part.levels)
-    sizes = [len(part.levels[k].index) for k in factors]
-    tables = {}
-    for (k, j), links in part.links.items():
-        ends = [np.searchsorted(part.levels[f].index, level) for f, level in ((k, links.rows), (j, links.columns))]
-        shape = (len(part.levels[k].index), len(part.levels[j].index))
-        tables[k, j] = coo_array((links.counts, tuple(ends)), shape=shape).tocsr()
-    table = hstack([tables[factors[0], k] for k in factors[1:]], format="csr")
-    counts = part.levels[factors[0]].counts
-    gram = -np.asarray((table.T @ (diags_array(1.0 / counts) @ table)).todense(), dtype=np.float64)
-    starts = np.concatenate([[0], np.cumsum(sizes[1:])])
-    for i, k in enumerate(factors[1:]):
-        own = slice(starts[i], starts[i + 1])
-        gram[own, own] += np.diag(part.levels[k].counts)
-        for j, other in enumerate(factors[1:]):
-            if k < other:
-                linked = np.asarray(tables[k, other].todense())
-                gram[own, starts[j] : starts[j + 1]] += linked
-                gram[starts[j] : starts[j + 1], own] += linked.T
-    values, vectors = np.linalg.eigh(symmetric(gram))
-    kept = values > 1e-9 * max(float(np.max(np.diagonal(gram), initial=0.0)), 1e-300)
-    inverse = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
-    return SweptDesign(counts, table, inverse, int(kept.sum()))
-
-
-def residual_scatter(part: PatternSums) -> Array:
+def _residual_scatter(part: PatternSums) -> Array:
     """Scatter around least-squares means of all levels, which sweeps over the factors find."""
     factors = sorted(part.levels)
     counts, sums = [part.levels[k].counts for k in factors], [part.levels[k].sums for k in factors]
-    tables = {}
-    for (k, j), links in part.links.items():
-        ends = [np.searchsorted(part.levels[a].index, b) for a, b in ((k, links.rows), (j, links.columns))]
-        tables[k, j] = coo_array((links.counts, tuple(ends)), shape=(len(counts[k]), len(counts[j]))).tocsr()
-        tables[j, k] = tables[k, j].T.tocsr()
+    tables = part.link_tables()
+    tables |= {(j, k): table.T.tocsr() for (k, j), table in tables.items()}
     effects = [np.zeros_like(f) for f in sums]
     size = np.sqrt(max(float(np.trace(part.scatter)), np.finfo(float).tiny))
     for _ in range(SWEEPS if len(factors) > 1 else 1):

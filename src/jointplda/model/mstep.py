@@ -150,12 +150,12 @@ def _m_step_with_priors(
     """M step with priors on B = V V' (or G G'): the latent is the term V y itself, and the rest is regressed on it."""
     R, T, loadings = moments.R, moments.T, list(parameters.loadings)
     shrunk = prior.covariances(len(loadings))
-    spans = [np.arange(a, b) for a, b in pairwise(np.cumsum([0, *parameters.ranks]))]
     if list(shrunk) == [0]:  # views, whose products round as they always have
         r = parameters.ranks[0]
         rest = solve(R[r:, r:], T[r:] - R[r:, :r] @ loadings[0].T).T
         W = np.concatenate([loadings[0], rest], axis=1)
     else:
+        spans = [np.arange(a, b) for a, b in pairwise(np.cumsum([0, *parameters.ranks]))]
         held = np.concatenate([spans[k] for k in sorted(shrunk)])
         free = np.setdiff1d(np.arange(len(R)), held)
         W = np.concatenate([*loadings, parameters.mean[:, None]], axis=1)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import coo_array
+from scipy.sparse import coo_array, csr_array
 
 from jointplda._typing import Array, IntArray
 from jointplda.model.cell_sums import CellSums
@@ -69,6 +69,15 @@ class PatternSums:
     links: Mapping[Pair, Links]
     cells: CellSums | None = None
     cell_size: float = 1.0
+
+    def link_tables(self) -> dict[Pair, csr_array]:
+        """Links as sparse tables between the levels that occur, by pair of factors."""
+        tables = {}
+        for (k, j), links in self.links.items():
+            ends = [np.searchsorted(self.levels[f].index, at) for f, at in ((k, links.rows), (j, links.columns))]
+            shape = (len(self.levels[k].index), len(self.levels[j].index))
+            tables[k, j] = coo_array((links.counts, tuple(ends)), shape=shape).tocsr()
+        return tables
 
     def moved(self, step: Array) -> "PatternSums":
         """Return the sums of the same samples after ``step`` (d,) is added to each; this is exact."""

@@ -13,6 +13,7 @@ from jointplda.model.fit import FitSettings, Problem, fit, supported_rank
 from jointplda.model.interaction import NO_INTERACTION, InteractionSettings, without_loading
 from jointplda.model.kappa import KappaPrior
 from jointplda.model.parameters import Parameters
+from jointplda.model.statistics import Statistics
 from jointplda.progress import Progress, ProgressCallback
 from jointplda.scoring.fitted import scored_parameters
 from jointplda.scoring.pairs import PairModel, PairScorer, PreparedSide
@@ -37,6 +38,7 @@ CONFOUNDED = (1.0, 3.0, 10.0, 30.0)
 FORMS: tuple[float | str, ...] = ("proportional", "full", 0.0)
 CONFOUNDED_FORMS: tuple[float | str, ...] = ("split", "proportional")
 BELIEF = KappaPrior(0.4, 10.0)
+FEW_SIZES = 3
 CHANNEL_PRIOR = 1.0
 FEW = 20
 FAR, NEAR = 2.0, 1.0
@@ -68,6 +70,10 @@ class Search:
         self.folds, self.design, self.settings, self.callback = folds, design, settings, callback
         self.channel_priors, self.threads = channel_priors, threads
         forms = CONFOUNDED_FORMS if design.confounded else FORMS
+        if (
+            _cell_sizes(folds.statistics) > FEW_SIZES
+        ):  # each is a part of the statistics: memory grows with their square
+            forms = tuple(form for form in forms if form != "full")
         self.forms = forms if interaction is None else (interaction,)
         self.tried: dict[Candidate, CandidateResult] = {}
         self.scores: dict[Candidate, list[Array]] = {}
@@ -237,6 +243,12 @@ class Search:
         targets = np.concatenate(target)
         weights = cell_weights(targets, np.concatenate(same))
         return CalibrationTrials(np.concatenate(self.scores[candidate]), targets, weights, np.concatenate(fold_of))
+
+
+def _cell_sizes(statistics: Statistics) -> int:
+    """Number of different sizes of cells."""
+    sizes = [part.cells.counts for part in statistics.parts.values() if part.cells is not None]
+    return len(np.unique(np.concatenate(sizes))) if sizes else 0
 
 
 def _interaction(candidate: Candidate, d: int) -> InteractionSettings:
