@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jointplda.estimators.pipeline import Pipeline
     from jointplda.evaluation.labelled_samples import LabelledSamples
 
-CHOSEN = ("speaker_rank", "channel_rank", "noise_prior", "speaker_prior", "channel_share", "cell_share", "n_init")
+CHOSEN = ("speaker_rank", "channel_rank", "noise_prior", "speaker_prior", "channel_share", "cell_share")
 """Settings that the automatic search chooses; giving one of them turns it off."""
 PER_CONDITION = ("channel_rank", "channel_share", "channel_prior")
 """Settings of which there is one value, or one for every --channel."""
@@ -71,7 +71,6 @@ class TrainRequest(SampleSource):
     cell_share: float | None
     max_iter: int | None
     tol: float | None
-    n_init: int | None
     seed: int
     resume: Path | None
     force: bool
@@ -113,7 +112,7 @@ class TrainRequest(SampleSource):
     cloup.option(
         "--auto/--no-auto", "automatic", default=None,
         help="Choose priors, ranks and interaction on held-out training speakers, and calibrate. This is the default "
-        "unless a rank, --noise-prior, --speaker-prior, --channel-share, --cell-share or --n-init is given.",
+        "unless a rank, --noise-prior, --speaker-prior, --channel-share or --cell-share is given.",
     ),
     options.count("--speaker-rank", "Columns of V.", "as many as the speakers support"),
     options.count("--channel-rank", f"Columns of U: {EACH}.", "as many as the channels support", multiple=True),
@@ -133,7 +132,6 @@ class TrainRequest(SampleSource):
     options.count("--max-iter", "EM iterations at most.", "25, or 100 with --no-auto"),
     options.real("--tol", "Stop EM when an iteration gains less, in nats per sample.",
                  "0.001, or 1e-06 with --no-auto"),
-    options.count("--n-init", "Number of EM restarts.", "1"),
     options.seed,
     cloup.option("--resume", type=options.IN_FILE, help="Model file to continue from, with its preprocessing, ranks "
                  "and priors."),
@@ -222,9 +220,9 @@ def make_pipe(request: TrainRequest) -> Pipeline:
     from jointplda.estimators.pipeline import make_pipeline
     from jointplda.estimators.plain import PLDA
 
-    settings = {"random_state": request.seed, **request.settings(*GIVEN)}
+    settings = request.settings(*GIVEN)
     if request.searches:
-        return search_pipeline(request.steps, **settings)
+        return search_pipeline(request.steps, random_state=request.seed, **settings)
     settings |= request.settings(*CHOSEN)
     return make_pipeline(*step_objects(request.steps), JointPLDA(**settings) if request.channels else PLDA(**settings))
 

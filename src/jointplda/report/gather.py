@@ -66,8 +66,8 @@ def training_of(model: Any) -> Training:
     candidates = getattr(estimator, "candidates_", ())
     estimator = getattr(estimator, "best_estimator_", estimator)
     fitted = estimator.fitted_
-    loadings = {name: U for name, U in zip(fitted.condition_names, fitted.loadings[1:], strict=True) if U.shape[1]}
-    singular = {"V": _singular_values(fitted.loadings[0])}
+    loadings = {factor.name: factor.loading for factor in fitted.channel_factors if factor.rank}
+    singular = {"V": _singular_values(fitted.factors[0].loading)}
     for name, U in loadings.items():
         singular["U" if len(loadings) == 1 else f"U ({name})"] = _singular_values(U)
     penalised = estimator.noise_prior > 0 or estimator.speaker_prior > 0
