@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp
 
 from jointplda._typing import AnyArray, Array, IntArray
 from jointplda.scoring.enrollment import Enrollment, Group, factors_of
@@ -141,7 +140,8 @@ class EnrollmentScorer:
                         [b if b <= last else NEW for b, last in zip(match, levels, strict=True)], dtype=int
                     )
                     values = self._component(group, shared, same_speaker=column == 0) + (weights + gain)[:, None]
-                    np.logaddexp(total, logsumexp(values.reshape(len(members), len(phi), -1), axis=0), out=total)
+                    for of_partition in values.reshape(len(members), len(phi), -1):
+                        np.logaddexp(total, of_partition, out=total)
         ratio: Array = top - bottom
         return ratio
 
