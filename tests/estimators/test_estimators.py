@@ -35,7 +35,6 @@ TRANSFORMERS = [
     Center(),
     LengthNorm(),
     PCA(),
-    PCA(whiten=True),
     Reduce(),
     Reduce(1, least_speakers=0),
     LDA(),

@@ -6,11 +6,10 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from jointplda._typing import Array, IntArray
 from jointplda.errors import InputError
-from jointplda.linalg import cholesky, inverse
+from jointplda.linalg import cholesky, inverse, sums_by_level, symmetric
 from jointplda.model.cell_sums import CellSums, WithinCells
 from jointplda.model.estep import Solution, solve
 from jointplda.model.kappa import NO_BELIEF, KappaPrior
@@ -53,7 +52,7 @@ def within_cells(statistics: Statistics) -> WithinCells:
             scatter += part.scatter - weighted.T @ weighted
             freedom += part.count - len(cells.counts)
             log_counts += float(np.log(cells.counts).sum())
-    return WithinCells(0.5 * (scatter + scatter.T), freedom, log_counts)
+    return WithinCells(symmetric(scatter), freedom, log_counts)
 
 
 def _cells_of(part: PatternSums) -> CellSums:
@@ -99,17 +98,15 @@ def held_cells(
 def weighted_means(codes: IntArray, means: Array, weights: Array, size: float = 1.0) -> PatternSums:
     """Weighted sums over the means (K, d) of cells, whose levels are the rows of codes (K, factors)."""
     levels, weighted = {}, means * weights[:, None]
-    ones = np.ones(len(codes))
     for k in range(codes.shape[1]):
         index, which = np.unique(codes[:, k], return_inverse=True)
         which = which.reshape(-1)
-        indicator = csr_array((ones, which, np.arange(len(codes) + 1)), shape=(len(codes), len(index)))
         counts = np.bincount(which, weights, len(index)).astype(np.float64)
-        levels[k] = Levels(index, counts, np.asarray(indicator.T @ weighted))
+        levels[k] = Levels(index, counts, sums_by_level(which, weighted, len(index)))
     factors = range(codes.shape[1])
     links = {(k, j): summed_links(codes[:, k], codes[:, j], weights) for k in factors for j in factors if k < j}
     total, scatter = weighted.sum(axis=0), means.T @ weighted
-    return PatternSums(float(weights.sum()), total, 0.5 * (scatter + scatter.T), levels, links, None, size)
+    return PatternSums(float(weights.sum()), total, symmetric(scatter), levels, links, None, size)
 
 
 def with_cell_condition(statistics: Statistics) -> Statistics:

@@ -11,6 +11,7 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
+from scipy.special import log_softmax, softmax
 
 from jointplda import sample_matrix
 from jointplda._parallel import fill_matrix, in_pieces
@@ -269,8 +270,7 @@ class Scorer:
         matrix = self._samples(X, "X")
         levels, _ = self.arguments.codes_like(channels, known.labels, len(matrix), "channels")
         values = known.speaker_log_likelihoods(matrix, np.where(levels < known.sizes, levels, MISSING))
-        values -= values.max(axis=1, keepdims=True)
-        normalised: Array = values - np.log(np.exp(values).sum(axis=1, keepdims=True))
+        normalised: Array = log_softmax(values, axis=1)
         return normalised[:, self.speaker_order]
 
     def channel_posterior(self, X: Any, channel_weights: Any, condition: int) -> tuple[tuple[Any, ...], Array]:
@@ -281,9 +281,7 @@ class Scorer:
         weights = self.arguments.weights(per_condition, known.training)[at]
         with np.errstate(divide="ignore"):
             values = known.channel_log_likelihoods(matrix, at) + np.log(weights)
-        values -= values.max(axis=1, keepdims=True)
-        chances = np.exp(values)
-        return (*known.labels[at], None), chances / chances.sum(axis=1, keepdims=True)
+        return (*known.labels[at], None), softmax(values, axis=1)
 
     def _known_or_none(self, wanted: bool) -> KnownChannels | None:
         return self.known_channels if wanted and self.fitted.training is not None else None
