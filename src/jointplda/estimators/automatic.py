@@ -15,16 +15,21 @@ from jointplda.calibration.affine import AffineCalibration
 from jointplda.errors import InputError, MildWarning, warn
 from jointplda.estimators import model_file
 from jointplda.estimators.base import ModelEstimator
-from jointplda.estimators.data_checks import checked_samples, require_speakers
-from jointplda.estimators.fit_warnings import BELIEVED, warn_of_design
-from jointplda.estimators.fitting import unchanged_by_errors
+from jointplda.estimators.estimator_checks import (
+    check_callback,
+    checked_samples,
+    generator,
+    require_speakers,
+    unchanged_by_errors,
+)
+from jointplda.estimators.fit_warnings import FROM_PRIOR, warn_of_design
 from jointplda.estimators.joint import JointPLDA
-from jointplda.estimators.parameter_checks import check_callback, generator, per_condition
 from jointplda.model.plan import Plan
+from jointplda.model.settings import ModelSettings, checked_settings, per_condition
 from jointplda.model.statistics import Statistics
 from jointplda.progress import ProgressCallback
 from jointplda.scoring.scorer import Scorer
-from jointplda.selection.candidates import Candidate, CandidateResult
+from jointplda.selection.candidates import CandidateResult
 from jointplda.selection.design import Design, design_of
 from jointplda.selection.folds import make_folds
 from jointplda.selection.held_out_calibration import Checked, calibrate_held_out
@@ -114,6 +119,7 @@ class JointPLDACV(ModelEstimator):
 
     def __init__(
         self,
+        *,
         cv: Any = 4,
         max_iter: int = 25,
         tol: float = 1e-3,
@@ -154,11 +160,10 @@ class JointPLDACV(ModelEstimator):
             statistics, design = folds.statistics, design_of(folds.statistics, rng)
             priors = None
             if self.channel_prior is not None:
-                priors = per_condition("channel_prior", self.channel_prior, len(statistics.conditions), 0.0, 1e9)
-            settings = JointPLDA(**self._fixed())._settings()
-            if self.interaction is not None:
-                JointPLDA(interaction=self.interaction)._interaction(statistics.n_features)  # raises if it is wrong
-            search = Search(folds, design, settings, rng, self.callback, priors, self.interaction, self._threads())
+                priors = per_condition("channel_prior", self.channel_prior, len(statistics.conditions))
+            search = Search(
+                folds, design, self._settings(), rng, self.callback, priors, self.interaction, self._threads()
+            )
             best = search.run()
             calibration, checked = calibrate_held_out(
                 search.calibration_trials(best.candidate), folds.speakers, confounded=design.confounded
@@ -169,13 +174,13 @@ class JointPLDACV(ModelEstimator):
             self._warn(calibration, design, statistics, interrupted=search.interrupted)
             return self
 
-    def _fitted_to_all(self, candidate: Candidate, statistics: Statistics, *, confounded: bool) -> JointPLDA:
-        model = JointPLDA(**self._fixed(), **candidate.settings())
+    def _fitted_to_all(self, candidate: ModelSettings, statistics: Statistics, *, confounded: bool) -> JointPLDA:
+        model = JointPLDA(**self._fixed(), **candidate.searched)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             warnings.simplefilter("ignore", MildWarning)
             if confounded:
-                warnings.filterwarnings("ignore", f".*{BELIEVED}")  # warn_of_design says so
+                warnings.filterwarnings("ignore", f".*{FROM_PRIOR}")  # warn_of_design says so
             return model.fit_statistics(statistics)
 
     def _warn(
@@ -190,6 +195,12 @@ class JointPLDACV(ModelEstimator):
         if interrupted:
             warn(f"The search was interrupted: the best of {len(self.candidates_)} candidate(s) so far is kept.")
 
+    def _settings(self) -> ModelSettings:
+        """The settings that are not searched; raises if one of all is out of its range."""
+        if self.interaction is not None:
+            checked_settings({"interaction": self.interaction})
+        return checked_settings(self._fixed())
+
     def _fixed(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in ("max_iter", "tol", "noise", "noise_floor")}
 
@@ -203,7 +214,7 @@ class JointPLDACV(ModelEstimator):
     @property
     def best_params_(self) -> dict[str, Any]:
         """The chosen settings of ``JointPLDA``."""
-        return self.selection_.chosen.candidate.settings()
+        return self.selection_.chosen.candidate.searched
 
     @property
     def best_score_(self) -> float:

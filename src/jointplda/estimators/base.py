@@ -1,7 +1,6 @@
 """What the models have in common as scikit-learn estimators: files, the fitted record, and fitting."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from os import PathLike
 from typing import Any, Self
 
@@ -10,28 +9,30 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from jointplda._typing import Array
-from jointplda._validation import check_number
 from jointplda.calibration.affine import AffineCalibration
-from jointplda.errors import InputError, warn
+from jointplda.errors import InputError
 from jointplda.estimators import model_file
-from jointplda.estimators.data_checks import checked_samples, require_speakers
-from jointplda.estimators.fit_warnings import warn_of_fit
-from jointplda.estimators.fitting import fitted_model, unchanged_by_errors
+from jointplda.estimators.estimator_checks import (
+    check_callback,
+    checked_model,
+    checked_samples,
+    generator,
+    require_speakers,
+    unchanged_by_errors,
+)
+from jointplda.estimators.fit_warnings import warn_of_fit, warn_of_ranks
 from jointplda.estimators.likelihood_methods import LikelihoodMethods
-from jointplda.estimators.parameter_checks import check_callback, checked_model, generator
 from jointplda.labels import MISSING
 from jointplda.linalg import cholesky
-from jointplda.model.channel_shrinkage import ChannelShrinkage
-from jointplda.model.fit import FitSettings, Problem, fit, supported_rank
+from jointplda.model.fit import fit, plan_fit, restart
 from jointplda.model.fitted import FittedModel
-from jointplda.model.interaction import NO_INTERACTION, InteractionSettings, cell_means, held_cells, with_cell_factor
-from jointplda.model.parameters import Parameters
-from jointplda.model.plan import Plan, make_plan
-from jointplda.model.speaker_split import joined_speaker
+from jointplda.model.plan import Plan
+from jointplda.model.resolve import check_speakers, resolve
+from jointplda.model.settings import RULES, ModelSettings, checked_settings
 from jointplda.model.statistics import Statistics, encode_all
+from jointplda.model.training_posterior import training_posterior
+from jointplda.progress import ProgressCallback
 from jointplda.scoring.scorer import Scorer
-
-LEAST_FLOOR = 1e-8  # below this, rounding decides
 
 
 class ModelEstimator(LikelihoodMethods, BaseEstimator):  # type: ignore[misc]
@@ -75,22 +76,8 @@ class BasePLDA(ModelEstimator):
     fitted_: FittedModel
     n_features_in_: int
 
-    # Settings, which the constructors of the subclasses set.
-    speaker_rank: int | None
-    noise: str
-    max_iter: int
-    tol: float
-    noise_prior: float
-    speaker_prior: float
-    noise_floor: float
     warm_start: bool
-    callback: Callable[..., object] | None
-
-    cell_share: float = 1.0
-    """The share of the interaction that scoring counts on."""
-
-    channels_shared = True
-    """Whether two samples can be in the same channel."""
+    callback: ProgressCallback | None
 
     def __sklearn_is_fitted__(self) -> bool:
         return "fitted_" in self.__dict__
@@ -119,10 +106,13 @@ class BasePLDA(ModelEstimator):
         channel_ranks : sequence of int, optional
             Number of columns of U of each condition; default: all columns belong to one condition.
         """
-        fitted = checked_model(mean, V, U, D, channel_ranks, channels_shared=cls.channels_shared)
+        return cls._of(checked_model(mean, V, U, D, channel_ranks))
+
+    @classmethod
+    def _of(cls, fitted: FittedModel) -> Self:
+        """The estimator of a model made from its parameters, with settings that describe it."""
         model = cls()
-        off_diagonal = bool(np.any(np.diag(np.diagonal(fitted.precision)) != fitted.precision))
-        model.set_params(speaker_rank=fitted.factors[0].rank, noise="full" if off_diagonal else "diagonal")
+        model.set_params(speaker_rank=fitted.factors[0].rank, noise=fitted.settings.noise)
         model._set_channel_rank(fitted.channel_ranks)
         model._take(fitted)
         return model
@@ -230,10 +220,7 @@ class BasePLDA(ModelEstimator):
 
     @classmethod
     def _from_description(cls, description: model_file.ModelDescription) -> Self:
-        settings = dict(description.settings)
-        if "interaction_prior" in settings:
-            settings["interaction_prior"] = tuple(settings["interaction_prior"])
-        model = cls(**settings)
+        model = cls(**description.settings)
         model._take(description.fitted)
         model_file.restore_feature_names(model, description)
         return model
@@ -259,111 +246,46 @@ class BasePLDA(ModelEstimator):
 
     def plan(self, X: Any, y: Any, channels: Any = None) -> Plan:
         """Plan of a fit to these samples (levels, eliminated factor, memory, work), without fitting."""
-        matrix = validate_data(clone(self), X, ensure_all_finite=False)
-        interaction = self._interaction(matrix.shape[1])
-        interacting, full = interaction.in_em, interaction.form == "full"
-        statistics, ranks = self._ranked(Statistics.from_samples(matrix, y, channels, cells=interacting))
-        kept, shrinkage = self._kept_conditions(ranks)
-        used = statistics.with_conditions(kept)
-        if interaction.form == "fixed" or (interaction.form == "proportional" and self._settings().noise_prior):
-            return make_plan(held_cells(used, interaction.kappa, even=0.0)[0], shrinkage.ranks)
-        means = cell_means(used)[0] if interacting else used
-        if full:
-            return make_plan(with_cell_factor(means), (*shrinkage.ranks, interaction.rank))
-        return make_plan(means, shrinkage.ranks)
+        matrix, settings = validate_data(clone(self), X, ensure_all_finite=False), self._settings()
+        statistics = Statistics.from_samples(matrix, y, channels, cells=_has_cells(settings))
+        check_speakers(statistics)
+        return plan_fit(self._of_model(statistics), settings)
 
     def _fit_samples(self, X: Any, y: Any, channels: Any) -> Self:
         with unchanged_by_errors(self):
             matrix = checked_samples(self, X, reset=True)
             require_speakers(self, y)
-            cells = self._interaction(matrix.shape[1]).form != "none"
-            return self._fit(Statistics.from_samples(matrix, y, channels, cells=cells))
+            return self._fit(Statistics.from_samples(matrix, y, channels, cells=_has_cells(self._settings())))
 
     def _fit(self, statistics: Statistics) -> Self:
         """Run EM with the conditions whose rank and share are above 0; the others are left out."""
-        settings = replace(self._settings(), interaction=self._interaction(statistics.n_features))
-        statistics, ranks = self._ranked(statistics)
-        kept, shrinkage = self._kept_conditions(ranks)
-        used = statistics.with_conditions(kept)
-        warm = self._warm_parameters(statistics.conditions, kept, shrinkage.ranks)
-        if not kept:  # without channels a cell is a speaker
-            settings = replace(settings, interaction=NO_INTERACTION)
-        problem = Problem.of(used, shrinkage.ranks, settings.interaction, noise_prior=bool(settings.noise_prior))
-        result = fit(problem, settings, warm)
-        fitted = fitted_model(result, statistics, kept, shrinkage, channels_shared=self.channels_shared)
-        self._take(fitted.with_cell_share(float(self.cell_share)))
-        warn_of_fit(result, used, self.tol, settings.noise_floor)
+        check_callback(self.callback)
+        check_speakers(statistics)
+        statistics, given = self._of_model(statistics), self._settings()
+        settings = resolve(given, statistics)
+        start = None
+        if self.warm_start and "fitted_" in self.__dict__ and len(self.fitted_.mean) == self.n_features_in_:
+            start = restart(self.fitted_, settings, statistics.conditions)
+        fitted = fit(statistics, settings, start=start, callback=self.callback)
+        used = statistics.with_conditions(settings.conditions_used)
+        fitted = fitted.with_training(training_posterior(used, fitted.used))
+        self._take(fitted)
+        warn_of_ranks(given, settings, statistics)
+        warn_of_fit(fitted, used)
         return self
 
-    def _settings(self) -> FitSettings:
-        check_number("max_iter", self.max_iter, 1, whole=True)
-        check_number("tol", self.tol, 0.0)
-        check_number("noise_prior", self.noise_prior, 0.0, 1e9)
-        check_number("speaker_prior", self.speaker_prior, 0.0, 1e9)
-        check_number("noise_floor", self.noise_floor, 0.0, 1.0)
-        check_callback(self.callback)
-        return FitSettings(
-            diagonal=self._diagonal(),
-            max_iter=int(self.max_iter),
-            tol=float(self.tol),
-            noise_prior=float(self.noise_prior),
-            speaker_prior=float(self.speaker_prior),
-            noise_floor=max(float(self.noise_floor), LEAST_FLOOR),
-            callback=self.callback,
-        )
+    def _settings(self) -> ModelSettings:
+        """The settings of this estimator; raises if one is out of its range."""
+        return checked_settings({name: getattr(self, name) for name in RULES if hasattr(self, name)})
 
-    def _speaker_rank(self, statistics: Statistics) -> int:
-        d, supported = statistics.n_features, supported_rank(statistics, 0)
-        if self.speaker_rank is None:
-            return d if self.speaker_prior else supported
-        rank = int(check_number("speaker_rank", self.speaker_rank, 1, d, whole=True))
-        if self.speaker_prior and rank < d:
-            problem = f"a speaker prior needs V of full rank ({d}), got {rank}. Leave the rank or the prior out."
-            raise InputError(problem, parameter="speaker_rank")
-        if rank > supported and not self.speaker_prior:
-            problem = f"{rank} is more than {statistics.n_speakers} speakers support ({supported})."
-            warn(problem, parameter="speaker_rank")
-        return rank
-
-    def _kept_conditions(self, ranks: tuple[int, ...]) -> tuple[list[int], ChannelShrinkage]:
-        """Conditions whose rank and share are above 0, and the changes of their loadings after EM."""
-        shares, priors = self._channel_shrinkage(len(ranks) - 1)
-        kept = [k for k, (rank, share) in enumerate(zip(ranks[1:], shares, strict=True)) if rank and share]
-        active = (ranks[0], *(ranks[1 + k] for k in kept))
-        return kept, ChannelShrinkage(active, tuple(shares[k] for k in kept), tuple(priors[k] for k in kept))
-
-    def _warm_parameters(self, names: tuple[str, ...], kept: list[int], ranks: tuple[int, ...]) -> Parameters | None:
-        """The present parameters as a start, if ``warm_start`` is set and they are of the same conditions and ranks."""
-        if not (self.warm_start and "fitted_" in self.__dict__):
-            return None
-        before = self.fitted_
-        old = before.used if before.shrinkage is None else before.shrinkage.undo(before.used)
-        old_kept = [k for k, rank in enumerate(before.channel_ranks) if rank]
-        same = before.conditions in (None, names) and old_kept == kept and old.without_cell().ranks == ranks
-        interaction, cell = self._interaction(len(old.mean)), old.cell
-        form, full = interaction.form, cell is not None and cell.kappa is None
-        if form == "split" and full:
-            old = joined_speaker(old)
-        else:
-            same &= full == (form == "full") and (form != "none" or cell is None)
-            same &= not full or cell is None or cell.rank == interaction.rank
-        return old if same and len(old.mean) == self.n_features_in_ else None
-
-    def _channel_shrinkage(self, conditions: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """For each condition, the share of U U' left to its channels, and the strength of the prior of U."""
-        return (1.0,) * conditions, (0.0,) * conditions
-
-    def _interaction(self, d: int) -> InteractionSettings:
-        """How the interaction of speaker and channel is fitted in d dimensions."""
-        return NO_INTERACTION
-
-    def _diagonal(self) -> bool:
-        """Whether D is diagonal."""
-        raise NotImplementedError
-
-    def _ranked(self, statistics: Statistics) -> tuple[Statistics, tuple[int, ...]]:
-        """The statistics with the conditions of this model, and the rank of each factor."""
-        raise NotImplementedError
+    def _of_model(self, statistics: Statistics) -> Statistics:
+        """The statistics with the conditions of this model."""
+        return statistics
 
     def _set_channel_rank(self, ranks: tuple[int, ...]) -> None:
         raise NotImplementedError
+
+
+def _has_cells(settings: ModelSettings) -> bool:
+    """Whether a fit needs the sums of cells."""
+    return bool(settings.interaction)

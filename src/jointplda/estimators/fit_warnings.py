@@ -4,21 +4,46 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from jointplda.errors import MildWarning, warn
-from jointplda.model.fit import FitResult
+from jointplda.model.fitted import FittedModel
+from jointplda.model.resolve import supported_rank
+from jointplda.model.settings import ModelSettings
 from jointplda.model.statistics import Statistics
+from jointplda.model.training_posterior import posterior_fits_in_memory
 from jointplda.selection.design import Design
 
 MOSTLY = 0.5
 VANISHED = 0.25
-BELIEVED = "How far speaker and channel interact is mostly believed"
+FROM_PRIOR = "kappa comes mostly from its prior"
 
 
-def warn_of_fit(result: FitResult, statistics: Statistics, tol: float, noise_floor: float) -> None:
-    """Warn of confounded labels, of noise at its floor, and of EM that did not converge."""
+def warn_of_ranks(given: ModelSettings, resolved: ModelSettings, statistics: Statistics) -> None:
+    """Warn of ranks above what the data support, and of conditions that are left out."""
+    supported = supported_rank(statistics, 0)
+    if resolved.speaker_rank is not None and resolved.speaker_rank > supported and not resolved.speaker_prior:
+        problem = f"{resolved.speaker_rank} is more than {statistics.n_speakers} speakers support ({supported})."
+        warn(problem, parameter="speaker_rank")
+    for k, (name, labels) in enumerate(zip(statistics.conditions, statistics.labels[1:], strict=True)):
+        rank, most = resolved.channel_rank[k], supported_rank(statistics, 1 + k)
+        if not labels and resolved.noise == "full":
+            if rank:
+                warn("With full noise and a channel per sample, U U' and D^-1 are confounded; use diagonal noise.")
+        elif rank > most:
+            warn(f"{rank} is more than the channels of {name!r} support ({most}).", parameter="channel_rank")
+        if rank == 0 and given.channel_rank is None and resolved.channel_share[k]:
+            warn(f"The condition {name!r} has fewer than two channels: it is left out (rank 0).")
+
+
+def warn_of_fit(fitted: FittedModel, statistics: Statistics) -> None:
+    """Warn of confounded labels, of noise at its floor, of EM that did not converge, and of what is not kept.
+
+    ``statistics`` have the conditions of rank above 0.
+    """
     _warn_of_labels(statistics)
-    _warn_of_belief(result)
-    _warn_of_floor(result, statistics, noise_floor)
-    _warn_of_end(result, tol)
+    _warn_of_kappa(fitted)
+    _warn_of_floor(fitted, statistics)
+    _warn_of_end(fitted)
+    if fitted.training is None and posterior_fits_in_memory(statistics, fitted.settings.ranks):
+        _warn_of_forgotten_channels(sum(statistics.n_channels), len(fitted.mean))
 
 
 def _warn_of_labels(statistics: Statistics) -> None:
@@ -38,56 +63,59 @@ def _warn_of_labels(statistics: Statistics) -> None:
                 )
 
 
-def _warn_of_belief(result: FitResult) -> None:
-    if result.believed >= MOSTLY:
+def _warn_of_kappa(fitted: FittedModel) -> None:
+    assert fitted.notes is not None
+    if fitted.notes.prior_weight >= MOSTLY:
         warn(
-            f"{BELIEVED}, not measured: hardly any speakers were heard in two channels, or hardly any twice in one. A "
-            "few speakers in two channels, twice in each, would show it; 0 is the model without it.",
+            f"{FROM_PRIOR}: too few speakers have two samples in each of two channels. Add such speakers, or set 0.",
             parameter="interaction",
         )
-    elif result.form == "proportional" and result.fit.parameters.kappa < VANISHED * result.moment_kappa:
+    elif fitted.notes.form == "proportional" and fitted.used.kappa < VANISHED * fitted.notes.moment_kappa:
         warn(
-            f"Maximum likelihood finds a kappa of {result.fit.parameters.kappa:.2g} where the moments of the data say "
-            f"{result.moment_kappa:.2g}: with few speakers for the dimension V takes the interaction. Use priors of "
-            "the noise and of the speaker, or reduce the dimension (PCA).",
+            f"Maximum likelihood finds a kappa of {fitted.used.kappa:.2g} where the moments of the data say "
+            f"{fitted.notes.moment_kappa:.2g}: with few speakers for the dimension V takes the interaction. Use priors "
+            "of the noise and of the speaker, or reduce the dimension (PCA).",
             parameter="interaction",
         )
 
 
-def _warn_of_floor(result: FitResult, statistics: Statistics, share: float) -> None:
+def _warn_of_floor(fitted: FittedModel, statistics: Statistics) -> None:
+    assert fitted.notes is not None
     constant = np.flatnonzero(statistics.constant).tolist()
     constant_text = f"Column(s) {constant[:5]}{'...' if len(constant) > 5 else ''} are constant. " if constant else ""
-    if result.at_floor:
+    if fitted.notes.at_floor:
         warn(
-            f"The noise covariance is at its floor ({share:g} of the total variance) in {result.at_floor} of "
-            f"{statistics.n_features} directions: there the {statistics.n_samples:g} samples of "
-            f"{statistics.n_speakers} speakers hardly vary within speakers and channels. {constant_text}"
+            f"The noise covariance is at its floor ({fitted.settings.noise_floor:g} of the total variance) in "
+            f"{fitted.notes.at_floor} of {statistics.n_features} directions: there the {statistics.n_samples:g} "
+            f"samples of {statistics.n_speakers} speakers hardly vary within speakers and channels. {constant_text}"
             "Reduce the dimension (PCA), or use a noise prior."
         )
     elif constant:
         warn(f"{constant_text}Leave them out.", MildWarning)
 
 
-def _warn_of_end(result: FitResult, tol: float) -> None:
-    n_iter = len(result.fit.log_likelihoods)
-    if result.interrupted:
+def _warn_of_end(fitted: FittedModel) -> None:
+    assert fitted.notes is not None
+    trace, tol = fitted.trace, fitted.settings.tol
+    n_iter = len(trace.log_likelihoods)
+    if trace.interrupted:
         warn(f"EM was interrupted after {n_iter} iteration(s); the model so far is kept.", ConvergenceWarning)
-    elif result.fit.stuck:
+    elif fitted.notes.stuck:
         warn(
             f"EM stopped after {n_iter} iteration(s): the next one would have lost likelihood to rounding. "
             "Raise the noise floor, use a noise prior, or reduce the dimension (PCA).",
             ConvergenceWarning,
         )
-    elif not result.fit.converged:
-        trace = (result.fit.start, *result.fit.log_likelihoods)
+    elif not trace.converged:
+        gain = float(np.diff([fitted.notes.start, *trace.log_likelihoods])[-1])
         warn(
-            f"EM did not converge in {n_iter} iterations: the last one gained {trace[-1] - trace[-2]:.2g} nats per "
-            f"sample (tol={tol:g}). Raise max_iter or tol; with warm_start=True another fit goes on from here.",
+            f"EM did not converge in {n_iter} iterations: the last one gained {gain:.2g} nats per sample "
+            f"(tol={tol:g}). Raise max_iter or tol; with warm_start=True another fit goes on from here.",
             ConvergenceWarning,
         )
 
 
-def warn_of_forgotten_channels(channels: int, columns: int) -> None:
+def _warn_of_forgotten_channels(channels: int, columns: int) -> None:
     """Warn that the channels of training were too many to keep because a prior gave U many columns."""
     warn(
         f"{channels} training channels are too many to keep with the model, since the prior gives U {columns} columns: "
@@ -119,7 +147,7 @@ def warn_of_design(design: Design, statistics: Statistics) -> None:
             warn(
                 f"{heard} heard in two channels of {test.condition!r}: the data show that channels differ "
                 f"(F = {test.ratio:.3g}, p = {test.p_value:.2g}), but not how a channel changes a speaker. "
-                f"{100 * test.share:.0f} % of the variance between channels is left to them, how far speaker and "
-                "channel interact is believed, and the calibration is a cautious guess. A few speakers in two channels "
+                f"{100 * test.share:.0f} % of the variance between channels is left to them, kappa is that of "
+                "its prior, and the calibration is a cautious guess. A few speakers in two channels "
                 "would help."
             )

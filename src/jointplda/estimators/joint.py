@@ -1,18 +1,14 @@
 """Joint PLDA as a scikit-learn estimator."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
-import numpy as np
-
 from jointplda._typing import Array
-from jointplda._validation import check_choice, check_number
+from jointplda._validation import check_number
 from jointplda.errors import InputError, MildWarning, warn
 from jointplda.estimators.base import BasePLDA
-from jointplda.estimators.parameter_checks import checked_interaction, per_condition
-from jointplda.model.fit import check_speakers, supported_rank
-from jointplda.model.interaction import InteractionSettings
-from jointplda.model.kappa import MOST, KappaPrior
+from jointplda.estimators.estimator_checks import checked_interaction, checked_model
 from jointplda.model.statistics import Statistics
 from jointplda.progress import ProgressCallback
 
@@ -58,10 +54,10 @@ class JointPLDA(BasePLDA):
     interaction_rank : int, optional
         Columns of G in the full form. Default: the dimension.
     interaction_prior : (float, float)
-        Belief about kappa where it is estimated: its value, and the number of cells of two samples that it counts as.
-        It decides where no speaker was heard in two channels, and fades as such speakers grow in number. In the full
-        form it is a prior of G G', towards a scaled identity (with ``interaction_rank`` below the dimension there is
-        none). A noise prior makes it stronger, by as many prior cells per cell.
+        (kappa_0, weight): prior of kappa where it is estimated, worth ``weight`` cells of two samples with kappa_0. It
+        dominates if no speaker was heard in two channels. In the full form it is a prior of G G', towards a scaled
+        identity (with ``interaction_rank`` below the dimension there is none). A noise prior makes it stronger, by as
+        many prior cells per cell.
     cell_share : float
         How far scoring counts on the interaction: the share of G G' that two samples of one speaker in one channel are
         taken to have in common; the rest is noise.
@@ -110,6 +106,7 @@ class JointPLDA(BasePLDA):
 
     def __init__(
         self,
+        *,
         speaker_rank: int | None = None,
         channel_rank: Ranks = None,
         noise: str = "full",
@@ -160,43 +157,13 @@ class JointPLDA(BasePLDA):
         """
         return self._fit_samples(X, y, channels)
 
-    def _diagonal(self) -> bool:
-        return check_choice("noise", self.noise, ("full", "diagonal")) == "diagonal"
-
-    def _ranked(self, statistics: Statistics) -> tuple[Statistics, tuple[int, ...]]:
+    def _of_model(self, statistics: Statistics) -> Statistics:
         if not statistics.conditions and self.channel_rank is not None:
             problem = f"got {self.channel_rank}, but there are no channels. Give channels, or use PLDA."
             raise InputError(problem, parameter="channel_rank")
-        check_speakers(statistics)
-        ranks = (self._speaker_rank(statistics), *self._channel_ranks(statistics))
         if not statistics.conditions:
             warn("No channels were given: this is a fit of SPLDA (V and D). Give channels, or use PLDA.", MildWarning)
-        return statistics, ranks
-
-    def _channel_ranks(self, statistics: Statistics) -> tuple[int, ...]:
-        K, d = len(statistics.conditions), statistics.n_features
-        supported = [supported_rank(statistics, 1 + k) for k in range(K)]
-        for k, labels in enumerate(statistics.labels[1:]):
-            if not labels and self.noise == "full":
-                supported[k] = 0  # with a channel per sample, U U' and a full D^-1 are confounded
-        if self.channel_rank is None:
-            named = [max(len(labels) - 1, 0) for labels in statistics.labels[1:]]
-            ranks: tuple[int, ...] = tuple(
-                min(n, most) if n else most for n, most in zip(named, supported, strict=True)
-            )
-        else:
-            wanted = list(np.ravel(np.asarray(self.channel_rank, dtype=object)))
-            wanted = wanted * K if np.ndim(self.channel_rank) == 0 else wanted
-            if len(wanted) != K:
-                problem = f"expected one rank or {K}, one per condition, got {self.channel_rank!r:.60}."
-                raise InputError(problem, parameter="channel_rank")
-            ranks = tuple(int(check_number("channel_rank", rank, 0, d, whole=True)) for rank in wanted)
-        for name, rank, most in zip(statistics.conditions, ranks, supported, strict=True):
-            if rank > most:
-                warn(f"{rank} is more than the channels of {name!r} support ({most}).", parameter="channel_rank")
-            elif rank == 0 and self.channel_rank is None:
-                warn(f"The condition {name!r} has fewer than two channels: it is left out (rank 0).")
-        return ranks
+        return statistics
 
     @classmethod
     def from_parameters(
@@ -221,13 +188,13 @@ class JointPLDA(BasePLDA):
         cell_share : float
             As in ``JointPLDA``.
         """
-        model = super().from_parameters(mean, V, U, D, channel_ranks)
         share = check_number("cell_share", cell_share, 0.0, 1.0)
-        fitted = checked_interaction(model.fitted_, interaction)
+        fitted = checked_interaction(checked_model(mean, V, U, D, channel_ranks), interaction)
         cell = fitted.used.cell
-        free = cell is not None and cell.kappa is None
-        model.set_params(interaction="full" if free else fitted.used.kappa, cell_share=share)
-        model._take(fitted.with_cell_share(share))
+        form = "full" if cell is not None and cell.kappa is None else fitted.used.kappa
+        settings = replace(fitted.settings, interaction=form, cell_share=share)
+        model = cls._of(replace(fitted, settings=settings))
+        model.set_params(interaction=form, cell_share=share)
         return model
 
     @property
@@ -239,27 +206,6 @@ class JointPLDA(BasePLDA):
     def G_(self) -> Array:
         """Loading of the interaction, (d, r); (d, 0) without one."""
         return self.fitted_.cell_loading
-
-    def _interaction(self, d: int) -> InteractionSettings:
-        check_number("cell_share", self.cell_share, 0.0, 1.0)
-        if not isinstance(self.interaction, str):
-            kappa = check_number("interaction", self.interaction, 0.0, MOST)
-            return InteractionSettings("fixed" if kappa else "none", kappa)
-        form = check_choice("interaction", self.interaction, ("proportional", "full", "split"))
-        try:
-            value, weight = self.interaction_prior
-        except (TypeError, ValueError):
-            problem = f"expected a pair (value, weight), got {self.interaction_prior!r:.60}."
-            raise InputError(problem, parameter="interaction_prior") from None
-        value = check_number("interaction_prior", value, 0.0, MOST)
-        prior = KappaPrior(value, check_number("interaction_prior", weight, 0.0, 1e9))
-        rank = d if self.interaction_rank is None else self.interaction_rank
-        rank = int(check_number("interaction_rank", rank, 1, d, whole=True)) if form == "full" else 0
-        return InteractionSettings(form, value or 0.1, rank, prior)
-
-    def _channel_shrinkage(self, conditions: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        shares = per_condition("channel_share", self.channel_share, conditions, 0.0, 1.0)
-        return shares, per_condition("channel_prior", self.channel_prior, conditions, 0.0, 1e9)
 
     def _set_channel_rank(self, ranks: tuple[int, ...]) -> None:
         self.set_params(channel_rank=list(ranks) if ranks else None)

@@ -6,7 +6,7 @@ import numpy as np
 
 from jointplda.errors import InputError
 from jointplda.estimators.scoring_methods import ScoringMethods
-from jointplda.model.interaction import CellProblem
+from jointplda.model.interaction.cell_problem import CellProblem
 from jointplda.model.posterior import Posterior, posterior
 from jointplda.model.statistics import Statistics
 

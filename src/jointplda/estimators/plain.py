@@ -3,9 +3,10 @@
 from typing import Any, Self
 
 from jointplda._validation import check_choice, check_number
-from jointplda.errors import InputError, warn
+from jointplda.errors import InputError
 from jointplda.estimators.base import BasePLDA
-from jointplda.model.fit import check_speakers
+from jointplda.model.fitted import FittedModel
+from jointplda.model.settings import RULES, ModelSettings, checked_settings
 from jointplda.model.statistics import Statistics
 from jointplda.progress import ProgressCallback
 
@@ -41,10 +42,9 @@ class PLDA(BasePLDA):
     (3, 2)
     """
 
-    channels_shared = False
-
     def __init__(
         self,
+        *,
         speaker_rank: int | None = None,
         channel_rank: int = 0,
         noise: str = "auto",
@@ -71,19 +71,18 @@ class PLDA(BasePLDA):
         """Fit to embeddings X (n, d) of speakers y (n,)."""
         return self._fit_samples(X, y, None)
 
-    def _diagonal(self) -> bool:
+    def _settings(self) -> ModelSettings:
+        rank = check_number("channel_rank", self.channel_rank, 0, whole=True)
         noise = check_choice("noise", self.noise, ("auto", "full", "diagonal"))
-        return noise == "diagonal" or (noise == "auto" and bool(self.channel_rank))
+        noise = noise if noise != "auto" else "diagonal" if rank else "full"
+        values = {name: getattr(self, name) for name in RULES if hasattr(self, name)}
+        return checked_settings({**values, "noise": noise, "channel_rank": (int(rank),) if rank else ()})
 
-    def _ranked(self, statistics: Statistics) -> tuple[Statistics, tuple[int, ...]]:
-        check_speakers(statistics)
-        rank = int(check_number("channel_rank", self.channel_rank, 0, statistics.n_features, whole=True))
-        ranks = (self._speaker_rank(statistics),)
-        if rank and self.noise == "full":
-            warn("With full noise and a channel per sample, U U' and D^-1 are confounded; use diagonal noise.")
-        if rank:
-            return statistics.with_channel_per_sample(), (*ranks, rank)
-        return statistics.without_channels(), ranks
+    def _of_model(self, statistics: Statistics) -> Statistics:
+        return statistics.with_channel_per_sample() if self.channel_rank else statistics.without_channels()
+
+    def _take(self, fitted: FittedModel) -> None:
+        super()._take(fitted.with_channel_per_sample() if fitted.channels_shared else fitted)
 
     def _set_channel_rank(self, ranks: tuple[int, ...]) -> None:
         if len(ranks) > 1:

@@ -1,48 +1,35 @@
 """Changes of the loadings after EM: a share of U U' moves to the speaker, and what is left of it is shrunk."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from jointplda._typing import Array
 from jointplda.linalg import symmetric
 from jointplda.model.parameters import Parameters
+from jointplda.model.settings import ModelSettings
 
 
-@dataclass(frozen=True)
-class ChannelShrinkage:
-    """How the loadings of a model differ from those that EM ended with.
+def shrunk(parameters: Parameters, settings: ModelSettings) -> Parameters:
+    """The parameters of the model from those of EM; the settings are resolved."""
+    shares, priors = (settings.of_conditions_used(name) for name in ("channel_share", "channel_prior"))
+    return with_channel_priors(with_channel_shares(parameters, shares), priors)
 
-    Attributes
-    ----------
-    ranks : tuple of int
-        Number of columns of V and of every U in EM.
-    shares : tuple of float
-        rho of each condition, above 0: the share of the variance between channels left to the channels.
-    priors : tuple of float
-        Strength s of the prior of each U, in channels per channel of training.
-    """
 
-    ranks: tuple[int, ...]
-    shares: tuple[float, ...]
-    priors: tuple[float, ...]
-
-    def apply(self, parameters: Parameters) -> Parameters:
-        """The parameters of the model from those of EM."""
-        return with_channel_priors(with_channel_shares(parameters, self.shares), self.priors)
-
-    def undo(self, parameters: Parameters) -> Parameters:
-        """The parameters of EM from those of the model, so that EM can go on from there."""
-        (V, *channels), cell = _split(parameters)
-        loadings, B = [], V @ V.T
-        for U, rank, rho, s in zip(channels, self.ranks[1:], self.shares, self.priors, strict=True):
-            A = U @ U.T
-            A = ((1.0 + s) * A - s * np.trace(A) / len(A) * np.eye(len(A))) / rho
-            loadings.append(_root(A, rank))
-            B -= (1.0 - rho) * A
-        first = V if min(self.shares, default=1.0) == 1.0 else _root(B, self.ranks[0])
-        return parameters.with_loadings((first, *loadings, *cell))
+def unshrunk(parameters: Parameters, settings: ModelSettings) -> Parameters:
+    """The parameters of EM from those of the model, so that EM can go on from there."""
+    shares, priors = (settings.of_conditions_used(name) for name in ("channel_share", "channel_prior"))
+    if set(shares) <= {1.0} and not any(priors):
+        return parameters
+    (V, *channels), cell = _split(parameters)
+    loadings, B = [], V @ V.T
+    for U, rank, rho, s in zip(channels, settings.ranks[1:], shares, priors, strict=True):
+        A = U @ U.T
+        A = ((1.0 + s) * A - s * np.trace(A) / len(A) * np.eye(len(A))) / rho
+        loadings.append(_root(A, rank))
+        B -= (1.0 - rho) * A
+    first = V if min(shares) == 1.0 else _root(B, settings.ranks[0])
+    return parameters.with_loadings((first, *loadings, *cell))
 
 
 def with_channel_shares(parameters: Parameters, shares: Sequence[float]) -> Parameters:

@@ -14,10 +14,10 @@ import numpy as np
 from jointplda._typing import Array
 from jointplda.calibration.affine import AffineCalibration
 from jointplda.linalg import inverse
-from jointplda.model.channel_shrinkage import ChannelShrinkage
-from jointplda.model.interaction import with_cell_share
-from jointplda.model.parameters import CELL, CONDITION, Factor, Parameters
+from jointplda.model.interaction.cell_factor import with_cell_share
+from jointplda.model.parameters import CELL, CONDITION, SAMPLE, Factor, Parameters
 from jointplda.model.plan import Plan
+from jointplda.model.settings import ModelSettings
 from jointplda.model.training_posterior import TrainingPosterior
 
 
@@ -49,6 +49,32 @@ class TrainingCounts:
     channels: tuple[int, ...]
 
 
+@dataclass(frozen=True)
+class FitNotes:
+    """What a fit leaves to say, for warnings.
+
+    Attributes
+    ----------
+    start : float
+        Log-likelihood before the first iteration, in nats per sample.
+    stuck : bool
+        Whether EM stopped because the next iteration would have lost likelihood, which only rounding can do.
+    at_floor : int
+        Number of directions in which the noise is at its floor.
+    form : str
+        Of the interaction.
+    moment_kappa, prior_weight : float
+        kappa by the method of moments, and the share of its prior in it: 1 where the data say nothing about it.
+    """
+
+    start: float
+    stuck: bool
+    at_floor: int
+    form: str
+    moment_kappa: float
+    prior_weight: float
+
+
 @dataclass(frozen=True, eq=False)
 class FittedModel:
     """The model m = mean + V y + sum_k U_k x^k + e,  e ~ N(0, D^-1), and how it was fitted.
@@ -67,17 +93,16 @@ class FittedModel:
     trace : Trace
     counts : TrainingCounts or None
         None if the model was made from parameters.
-    shrinkage : ChannelShrinkage or None
-        Changes of the loadings after EM.
+    settings : ModelSettings
+        Those of the fit, resolved.
     training : TrainingPosterior or None
         Posterior of the training channels and speakers, if it is small enough to keep.
     calibration : AffineCalibration or None
         Applied to scores unless raw scores are asked for.
-    cell_share : float
-        How far scoring counts on the interaction: the share of G G' that two samples of one cell have in common; the
-        rest is noise.
     plan : Plan or None
         The factor that was eliminated, and the cost of an iteration; not stored in files.
+    notes : FitNotes or None
+        What the fit leaves to say; not stored in files.
 
     Notes
     -----
@@ -88,14 +113,14 @@ class FittedModel:
     factors: tuple[Factor, ...]
     precision: Array
     conditions: tuple[str, ...] | None
-    channels_shared: bool
+    settings: ModelSettings
     trace: Trace
+    channels_shared: bool = True
     counts: TrainingCounts | None = None
-    shrinkage: ChannelShrinkage | None = None
     training: TrainingPosterior | None = None
     calibration: AffineCalibration | None = None
-    cell_share: float = 1.0
     plan: Plan | None = field(default=None, metadata={"stored": False})
+    notes: FitNotes | None = field(default=None, metadata={"stored": False})
 
     def __post_init__(self) -> None:
         arrays = [self.mean, *(factor.loading for factor in self.factors), self.precision, self.trace.log_likelihoods]
@@ -125,8 +150,8 @@ class FittedModel:
 
     @cached_property
     def scored(self) -> Parameters:
-        """Parameters for scoring: ``cell_share`` of the cell's G G' is shared, and the rest is noise."""
-        return with_cell_share(self.used, self.cell_share if self.conditions_used else 0.0)
+        """Parameters for scoring: the ``cell_share`` of the cell's G G' is shared, and the rest is noise."""
+        return with_cell_share(self.used, self.settings.cell_share if self.conditions_used else 0.0)
 
     @property
     def interacts(self) -> bool:
@@ -179,9 +204,11 @@ class FittedModel:
         """The same model with another calibration, or none; samples prepared by one can be scored by the other."""
         return self._with_same_parameters(replace(self, calibration=calibration))
 
-    def with_cell_share(self, share: float) -> FittedModel:
-        """The same model, with scoring that counts so far on what the samples of a cell share."""
-        return replace(self, cell_share=share) if share != self.cell_share else self
+    def with_channel_per_sample(self) -> FittedModel:
+        """The same model, in which every sample has a channel latent of its own (the paper's eq. 1)."""
+        V, *others = self.factors
+        own = (replace(factor, kind=SAMPLE) if factor.kind == CONDITION else factor for factor in others)
+        return replace(self, factors=(V, *own), channels_shared=False)
 
     def with_training(self, training: TrainingPosterior | None) -> FittedModel:
         """The same model with the posterior of its training latents."""

@@ -13,7 +13,7 @@ MOST = 1e3
 
 @dataclass(frozen=True)
 class KappaPrior:
-    """A belief about kappa, as so many cells of two samples each that show it.
+    """Prior of kappa, worth ``weight`` pseudo-cells of two samples with kappa = ``value``.
 
     The penalty is -w d / 2 [log(1/r) + r - 1] with r = (kappa_0 + 1/2) / (kappa + 1/2), the expected log-likelihood of
     w such cells relative to that at kappa_0: it fades as real cells grow in number, and does not exclude 0.
@@ -23,7 +23,7 @@ class KappaPrior:
     value : float
         kappa_0.
     weight : float
-        w, in cells; 0 for no belief.
+        w, in cells; 0 for no prior.
     """
 
     value: float = 0.0
@@ -33,9 +33,6 @@ class KappaPrior:
         """Log of the prior at kappa over that at its value."""
         ratio = (self.value + 0.5) / (kappa + 0.5)
         return -0.5 * self.weight * d * (ratio - 1.0 - float(np.log(ratio)))
-
-
-NO_BELIEF = KappaPrior()
 
 
 def best_kappa(counts: Array, sizes: Array, squares: Array, d: int, prior: KappaPrior, before: float) -> float:

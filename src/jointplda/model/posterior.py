@@ -13,7 +13,7 @@ from jointplda.labels import MISSING
 from jointplda.linalg import inverse
 from jointplda.model.eliminated import EliminatedRows
 from jointplda.model.estep import Solution
-from jointplda.model.interaction import CellProblem
+from jointplda.model.interaction.cell_problem import CellProblem
 from jointplda.model.layout import Layout
 from jointplda.model.parameters import Parameters
 from jointplda.model.statistics import Statistics, encode_all

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from jointplda._typing import Array, IntArray
 from jointplda.linalg import symmetric
 from jointplda.model.estep import Solution
-from jointplda.model.interaction import CellProblem
+from jointplda.model.interaction.cell_problem import CellProblem
 from jointplda.model.layout import Layout
 from jointplda.model.parameters import Parameters
 from jointplda.model.posterior import eliminated_means

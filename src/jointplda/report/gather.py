@@ -87,7 +87,7 @@ def _attempt(result: Any) -> Attempt:
     candidate = result.candidate
     channels = "".join(
         f" / {prior:g} ×{rank}" if rank else " / no U"
-        for rank, prior in zip(candidate.channel_ranks, candidate.channel_priors, strict=True)
+        for rank, prior in zip(candidate.channel_rank, candidate.channel_prior, strict=True)
     )
     interaction = f", {candidate.interaction}" if candidate.interaction else ""
     share = f" ({candidate.cell_share:g})" if candidate.interaction and candidate.cell_share < 1.0 else ""

@@ -105,7 +105,7 @@ class Scorer:
             fitted.mean,
             fitted.parameters.noise,
             fitted.cell_loading @ fitted.cell_loading.T,
-            fitted.cell_share,
+            fitted.settings.cell_share,
             training.cell_codes,
             training.cell_counts,
             training.cell_means,

@@ -6,33 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from jointplda.model.settings import ModelSettings
+
 LADDER = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """Settings of ``JointPLDA``; ranks, shares and priors of channels are tuples with one number per condition."""
-
-    noise_prior: float
-    speaker_prior: float
-    channel_ranks: tuple[int, ...]
-    channel_shares: tuple[float, ...]
-    channel_priors: tuple[float, ...]
-    interaction: float | str = 0.0
-    cell_share: float = 1.0
-
-    def settings(self) -> dict[str, Any]:
-        """The settings as arguments of ``JointPLDA``."""
-        chosen: dict[str, Any] = {"noise_prior": self.noise_prior, "speaker_prior": self.speaker_prior}
-        if self.channel_ranks:
-            chosen |= {
-                "channel_rank": list(self.channel_ranks),
-                "channel_share": list(self.channel_shares),
-                "channel_prior": list(self.channel_priors),
-                "interaction": self.interaction,
-                "cell_share": self.cell_share,
-            }
-        return chosen
 
 
 @dataclass(frozen=True)
@@ -41,7 +17,7 @@ class CandidateResult:
 
     Attributes
     ----------
-    candidate : Candidate
+    candidate : ModelSettings
     min_cllrs : tuple of float
         The criterion in each fold: minCllr in bits, where same- and cross-channel trials have equal weight.
     cllrs : tuple of float
@@ -52,7 +28,7 @@ class CandidateResult:
         Whether the search chose this candidate.
     """
 
-    candidate: Candidate
+    candidate: ModelSettings
     min_cllrs: tuple[float, ...]
     cllrs: tuple[float, ...]
     seconds: float
@@ -85,22 +61,22 @@ def worse(result: CandidateResult, other: CandidateResult) -> bool:
     return bool(difference.mean() > _standard_error(difference) + 1e-12)
 
 
-def changed_ranks(candidate: Candidate) -> Sequence[Candidate]:
+def changed_ranks(candidate: ModelSettings) -> Sequence[ModelSettings]:
     """Candidates with half the columns of U, and with none, for each condition in turn."""
     candidates = []
-    for k, rank in enumerate(candidate.channel_ranks):
+    for k, rank in enumerate(candidate.channel_rank):
         for fewer in dict.fromkeys((rank // 2, 0)):
             if fewer < rank:
-                ranks = _with(candidate.channel_ranks, k, fewer)
-                priors = candidate.channel_priors if fewer else _with(candidate.channel_priors, k, 0.0)
+                ranks = _with(candidate.channel_rank, k, fewer)
+                priors = candidate.channel_prior if fewer else _with(candidate.channel_prior, k, 0.0)
                 form = candidate.interaction if any(ranks) else 0.0
-                candidates.append(replace(candidate, channel_ranks=ranks, channel_priors=priors, interaction=form))
+                candidates.append(replace(candidate, channel_rank=ranks, channel_prior=priors, interaction=form))
     return candidates
 
 
-def changed_interactions(candidate: Candidate, forms: Sequence[float | str]) -> Sequence[Candidate]:
+def changed_interactions(candidate: ModelSettings, forms: Sequence[float | str]) -> Sequence[ModelSettings]:
     """Candidates with other forms of the interaction, and with scores that count on it less."""
-    if not any(candidate.channel_ranks):
+    if not any(candidate.channel_rank):
         return []
     shares = (0.5, 0.0) if candidate.interaction else ()
     return [
@@ -109,7 +85,7 @@ def changed_interactions(candidate: Candidate, forms: Sequence[float | str]) -> 
     ]
 
 
-def changed_priors(candidate: Candidate) -> Sequence[Candidate]:
+def changed_priors(candidate: ModelSettings) -> Sequence[ModelSettings]:
     """Candidates with a stronger or weaker prior of the noise, or of the speaker."""
     return [
         *(replace(candidate, noise_prior=s) for s in neighbours(candidate.noise_prior)),
@@ -117,11 +93,11 @@ def changed_priors(candidate: Candidate) -> Sequence[Candidate]:
     ]
 
 
-def changed_channel_priors(candidate: Candidate) -> Sequence[Candidate]:
+def changed_channel_priors(candidate: ModelSettings) -> Sequence[ModelSettings]:
     """Candidates with a stronger or weaker prior of U, for each condition in turn."""
     return [
-        replace(candidate, channel_priors=_with(candidate.channel_priors, k, s))
-        for k, strength in enumerate(candidate.channel_priors)
+        replace(candidate, channel_prior=_with(candidate.channel_prior, k, s))
+        for k, strength in enumerate(candidate.channel_prior)
         if strength
         for s in neighbours(strength)
     ]

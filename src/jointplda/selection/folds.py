@@ -2,7 +2,7 @@
 
 import numbers
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,11 @@ from jointplda._typing import AnyArray, Array, IntArray
 from jointplda._validation import check_number
 from jointplda.errors import InputError
 from jointplda.labels import MISSING
+from jointplda.model.fit import FitMemory, fit
+from jointplda.model.fitted import FittedModel
 from jointplda.model.statistics import Statistics, encode_all
 from jointplda.selection.fold_trials import Pairs, all_pairs, trial_rows
+from jointplda.selection.recipe import Recipe
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,8 @@ class Fold:
         All pairs of them.
     channel_labels : tuple of tuples
         Labels of the codes of each condition.
+    memory : FitMemory
+        What fits to the training speakers share.
     """
 
     training: Statistics
@@ -39,6 +44,11 @@ class Fold:
     codes: IntArray
     pairs: Pairs
     channel_labels: tuple[tuple[Hashable, ...], ...]
+    memory: FitMemory = field(default_factory=FitMemory)
+
+    def fitted(self, recipe: Recipe) -> FittedModel:
+        """The model of a recipe, fitted to the training speakers."""
+        return fit(self.training, recipe.settings, memory=self.memory)
 
 
 @dataclass(frozen=True)

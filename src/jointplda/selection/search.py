@@ -8,16 +8,12 @@ import numpy as np
 from jointplda._parallel import in_pieces
 from jointplda._typing import Array, IntArray
 from jointplda.metrics import cllr, min_cllr
-from jointplda.model.channel_shrinkage import ChannelShrinkage
-from jointplda.model.fit import FitSettings, Problem, fit, supported_rank
-from jointplda.model.interaction import NO_INTERACTION, InteractionSettings, with_cell_share
-from jointplda.model.kappa import KappaPrior
-from jointplda.model.parameters import CONDITION, Parameters
+from jointplda.model.resolve import default_channel_ranks
+from jointplda.model.settings import ModelSettings
 from jointplda.model.statistics import Statistics
 from jointplda.progress import Progress, ProgressCallback
 from jointplda.scoring.pairs import PairModel, PairScorer, PreparedSide
 from jointplda.selection.candidates import (
-    Candidate,
     CandidateResult,
     changed_channel_priors,
     changed_interactions,
@@ -31,55 +27,48 @@ from jointplda.selection.design import Design
 from jointplda.selection.fold_trials import cell_weights
 from jointplda.selection.folds import Folds, moved_samples
 from jointplda.selection.held_out_calibration import CalibrationTrials
+from jointplda.selection.recipe import Recipe
 
-FIRST = (0.3, 1.0, 3.0)
-CONFOUNDED = (1.0, 3.0, 10.0, 30.0)
+FIRST_STRENGTHS = (0.3, 1.0, 3.0)
+CONFOUNDED_STRENGTHS = (1.0, 3.0, 10.0, 30.0)
 FORMS: tuple[float | str, ...] = ("proportional", "full", 0.0)
 CONFOUNDED_FORMS: tuple[float | str, ...] = ("split", "proportional")
-BELIEF = KappaPrior(0.4, 10.0)
-FEW_SIZES = 3
+MAX_CELL_SIZES = 3
 CHANNEL_PRIOR = 1.0
-FEW = 20
-FAR, NEAR = 2.0, 1.0
+MIN_SPEAKERS = 20
+SHIFT_IF_CHANNELS_MATTER, SHIFT_ELSE = 2.0, 1.0
 SAME_CHANNEL = 0.5
-
-
-Key = tuple[int, tuple[int, ...], tuple[int, ...], float | str]
-Fitted = tuple[Key, float, float]
 
 
 class Search:
     """A search over candidates, which keeps the scores of all folds.
 
-    ``channel_priors`` are strengths of the priors of U, and ``interaction`` the form of the interaction, if they are
-    not to be chosen. Folds run on ``threads`` threads.
+    ``base`` has the settings that are not searched. ``channel_priors`` are strengths of the priors of U, and
+    ``interaction`` the form of the interaction, if they are not to be chosen. Folds run on ``threads`` threads.
     """
 
     def __init__(
         self,
         folds: Folds,
         design: Design,
-        settings: FitSettings,
+        base: ModelSettings,
         rng: np.random.Generator,
         callback: ProgressCallback | None = None,
         channel_priors: tuple[float, ...] | None = None,
         interaction: float | str | None = None,
         threads: int | None = None,
     ) -> None:
-        self.folds, self.design, self.settings, self.callback = folds, design, settings, callback
+        self.folds, self.design, self.base, self.callback = folds, design, base, callback
         self.channel_priors, self.threads = channel_priors, threads
         forms = CONFOUNDED_FORMS if design.confounded else FORMS
-        if (
-            _cell_sizes(folds.statistics) > FEW_SIZES
-        ):  # each is a part of the statistics: memory grows with their square
+        if _cell_sizes(folds.statistics) > MAX_CELL_SIZES:  # memory grows with the square of their number
             forms = tuple(form for form in forms if form != "full")
         self.forms = forms if interaction is None else (interaction,)
-        self.tried: dict[Candidate, CandidateResult] = {}
-        self.scores: dict[Candidate, list[Array]] = {}
-        self.problems: dict[Key, Problem] = {}
-        self.reached: dict[Key, Parameters] = {}
-        self.fitted: dict[Fitted, Parameters] = {}
+        self.tried: dict[ModelSettings, CandidateResult] = {}
+        self.scores: dict[ModelSettings, list[Array]] = {}
         self.interrupted = False
+        for fold in folds.folds:
+            fold.memory.goes_on = not design.confounded
         self.moved: list[Array] = []
         self.moved_rows: list[IntArray] = []
         self._move(rng)
@@ -97,7 +86,7 @@ class Search:
                 self.moved.append(fold.X)
                 self.moved_rows.append(np.zeros((0, 2), dtype=np.int64))
             else:
-                distance = FAR if test.matters else NEAR
+                distance = SHIFT_IF_CHANNELS_MATTER if test.matters else SHIFT_ELSE
                 self.moved.append(moved_samples(fold, condition, distance, rng))
                 self.moved_rows.append(fold.pairs.rows[fold.pairs.target])
 
@@ -121,23 +110,25 @@ class Search:
         with fewer than 20 speakers the one-standard-error rule then chooses. If they are confounded, no trial shows how
         a channel changes a speaker, which shrinkage protects from: the same rule chooses, among strong priors only.
         """
-        ranks, shares = self._ranks(), self.design.shares()
+        ranks, shares = default_channel_ranks(self.folds.statistics), self.design.shares()
         ranks = tuple(rank if share else 0 for rank, share in zip(ranks, shares, strict=True))
         strengths = self.channel_priors or (CHANNEL_PRIOR,) * len(ranks)
         priors = tuple(prior if rank else 0.0 for rank, prior in zip(ranks, strengths, strict=True))
         form = self.forms[0] if any(ranks) else 0.0
+        start = replace(self.base, channel_rank=ranks, channel_share=shares, channel_prior=priors, interaction=form)
 
         def attempt(strength: float) -> CandidateResult:
-            return self.attempt(Candidate(strength, strength, ranks, shares, priors, form))
+            return self.attempt(replace(start, noise_prior=strength, speaker_prior=strength))
 
         if self.design.confounded:
-            return strongest([attempt(s) for s in CONFOUNDED])
-        done = {s: attempt(s) for s in FIRST}
+            return strongest([attempt(s) for s in CONFOUNDED_STRENGTHS])
+        done = {s: attempt(s) for s in FIRST_STRENGTHS}
         while True:
             strength = min(done, key=lambda s: (done[s].criterion, -s))
             untried = [s for s in neighbours(strength) if s not in done]
             if not untried:
-                return strongest([done[s] for s in sorted(done)]) if self.folds.speakers < FEW else done[strength]
+                few = self.folds.speakers < MIN_SPEAKERS
+                return strongest([done[s] for s in sorted(done)]) if few else done[strength]
             done |= {s: attempt(s) for s in untried}
 
     def _refined(self, best: CandidateResult) -> CandidateResult:
@@ -160,14 +151,7 @@ class Search:
                 best = result
         return best
 
-    def _ranks(self) -> tuple[int, ...]:
-        statistics = self.folds.statistics
-        return tuple(
-            min(max(len(statistics.labels[1 + k]) - 1, 0), supported_rank(statistics, 1 + k))
-            for k in range(len(statistics.conditions))
-        )
-
-    def attempt(self, candidate: Candidate) -> CandidateResult:
+    def attempt(self, candidate: ModelSettings) -> CandidateResult:
         """Fit a candidate to the speakers of all other folds and score those of each, unless this was done before."""
         if candidate not in self.tried:
             began = time.perf_counter()
@@ -189,46 +173,21 @@ class Search:
                 self.callback(Progress("settings", len(self.tried), None, result))
         return self.tried[candidate]
 
-    def _scores(self, candidate: Candidate, i: int) -> Array:
+    def _scores(self, candidate: ModelSettings, i: int) -> Array:
         """Raw log-likelihood ratios of all pairs of a fold, and of its moved targets, averaged over channels."""
         fold = self.folds.folds[i]
-        parameters = self._parameters(candidate, i)
-        model = PairModel.of(with_cell_share(parameters, candidate.cell_share))
-        priors = np.full((len(parameters.of_kind(CONDITION)), 2), SAME_CHANNEL)
+        fitted = fold.fitted(Recipe(candidate))
+        if fitted.trace.interrupted:
+            raise KeyboardInterrupt
+        model = PairModel.of(fitted.scored)
+        priors = np.full((len(fitted.conditions_used), 2), SAME_CHANNEL)
         side = model.side(fold.X, threads=1)
         scores = [_matrix(side, side, priors)[*fold.pairs.rows.T]]
         if len(self.moved_rows[i]):
             scores.append(_matrix(side, model.side(self.moved[i], threads=1), priors)[*self.moved_rows[i].T])
         return np.concatenate(scores)
 
-    def _parameters(self, candidate: Candidate, i: int) -> Parameters:
-        """Parameters of a candidate fitted to the speakers of all other folds, without conditions of rank 0."""
-        training = self.folds.folds[i].training
-        kept = [k for k, rank in enumerate(candidate.channel_ranks) if rank]
-        ranks = (training.n_features, *(candidate.channel_ranks[k] for k in kept))
-        key = (i, tuple(kept), ranks, candidate.interaction)
-        interaction = _interaction(candidate, training.n_features)
-        if key not in self.problems:
-            self.problems[key] = Problem.of(training.with_conditions(kept), ranks, interaction, noise_prior=True)
-        strengths = candidate.noise_prior, candidate.speaker_prior
-        if (key, *strengths) not in self.fitted:
-            settings = replace(
-                self.settings,
-                noise_prior=strengths[0],
-                speaker_prior=strengths[1],
-                interaction=interaction,
-                callback=None,
-            )
-            warm = None if self.design.confounded or interaction.form == "split" else self.reached.get(key)
-            result = fit(self.problems[key], settings, warm)
-            if result.interrupted:
-                raise KeyboardInterrupt
-            self.reached[key] = self.fitted[key, *strengths] = result.fit.parameters
-        shares = tuple(candidate.channel_shares[k] for k in kept)
-        priors = tuple(candidate.channel_priors[k] for k in kept)
-        return ChannelShrinkage(ranks, shares, priors).apply(self.fitted[key, *strengths])
-
-    def calibration_trials(self, candidate: Candidate) -> CalibrationTrials:
+    def calibration_trials(self, candidate: ModelSettings) -> CalibrationTrials:
         """The held-out pairs of all folds, and the moved targets, with the scores of a candidate."""
         target, same, fold_of = [], [], []
         for i, (fold, rows) in enumerate(zip(self.folds.folds, self.moved_rows, strict=True)):
@@ -244,14 +203,6 @@ def _cell_sizes(statistics: Statistics) -> int:
     """Number of different sizes of cells."""
     sizes = [part.cells.counts for part in statistics.parts.values() if part.cells is not None]
     return len(np.unique(np.concatenate(sizes))) if sizes else 0
-
-
-def _interaction(candidate: Candidate, d: int) -> InteractionSettings:
-    """How the interaction of a candidate is fitted in d dimensions."""
-    form = candidate.interaction
-    if isinstance(form, str):
-        return InteractionSettings(form, BELIEF.value, d if form == "full" else 0, BELIEF)
-    return InteractionSettings("fixed", form) if form else NO_INTERACTION
 
 
 def _matrix(left: PreparedSide, right: PreparedSide, priors: Array) -> Array:

@@ -45,7 +45,7 @@ class Selection:
         ``test_score`` is -minCllr in bits, so that greater is better; ``cllr`` is that of raw scores. EM of a candidate
         starts where that of an earlier one ended, so a fit from scratch may differ in the third digit.
         """
-        params = [result.candidate.settings() for result in self.candidates]
+        params = [result.candidate.searched for result in self.candidates]
         names = list(dict.fromkeys(name for settings in params for name in settings))
         scores = -np.array([result.min_cllrs for result in self.candidates])
         cllrs = np.array([result.cllrs for result in self.candidates])

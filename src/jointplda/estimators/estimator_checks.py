@@ -1,28 +1,23 @@
-"""Checks of the parameters and settings of estimators."""
+"""Checks of what estimators are given: parameters, samples and callbacks; and fits that fail without a trace."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import validate_data
 
+from jointplda import sample_matrix
 from jointplda._typing import Array
 from jointplda._validation import check_number
-from jointplda.errors import InputError
+from jointplda.errors import InputError, InputTypeError
 from jointplda.linalg import cholesky, symmetric
 from jointplda.model.fitted import FittedModel, Trace
-from jointplda.model.interaction import with_cell, with_proportional_cell
-from jointplda.model.kappa import MOST
-from jointplda.model.parameters import CONDITION, SAMPLE, SPEAKER, Factor
-
-
-def canonical(W: Array) -> Array:
-    """The loading of the same W W' with orthogonal columns, the longest first, whose largest entries are positive."""
-    left, values, _ = np.linalg.svd(W, full_matrices=False)
-    W = left * values
-    signs = np.sign(W[np.argmax(np.abs(W), axis=0), np.arange(W.shape[1])])
-    return np.ascontiguousarray(W * np.where(signs == 0, 1.0, signs))
+from jointplda.model.interaction.cell_factor import with_cell, with_proportional_cell
+from jointplda.model.parameters import CONDITION, SPEAKER, Factor
+from jointplda.model.settings import MOST_KAPPA, ModelSettings
 
 
 def generator(random_state: Any) -> np.random.Generator:
@@ -42,20 +37,7 @@ def check_callback(callback: Any) -> None:
         raise InputError(f"expected a function of one argument, got {callback!r:.60}.", parameter="callback")
 
 
-def per_condition(name: str, setting: Any, conditions: int, least: float, most: float) -> tuple[float, ...]:
-    """A number for each condition, from a setting that is one number for all of them or a list."""
-    values = np.asarray(setting, dtype=object)
-    if values.ndim == 0:
-        return (check_number(name, values.item(), least, most),) * conditions
-    if values.ndim > 1 or len(values) != conditions:
-        problem = f"expected one number, or a list with one for each condition (there are {conditions})"
-        raise InputError(f"{problem}, got {setting!r:.60}.", parameter=name)
-    return tuple(check_number(name, value, least, most) for value in values.tolist())
-
-
-def checked_model(
-    mean: Any, V: Any, U: Any, D: Any, channel_ranks: Sequence[int] | None, *, channels_shared: bool
-) -> FittedModel:
+def checked_model(mean: Any, V: Any, U: Any, D: Any, channel_ranks: Sequence[int] | None) -> FittedModel:
     """A fitted model from parameters; raise unless they are finite and their shapes agree."""
     mean, V, D = _finite(mean, "mean"), _finite(V, "V"), _finite(D, "D")
     U = np.zeros((mean.size, 0)) if U is None else _finite(U, "U")
@@ -68,10 +50,17 @@ def checked_model(
     if not np.allclose(D, D.T, rtol=1e-6, atol=1e-9 * float(np.abs(D).max())):
         raise InputError("expected a symmetric precision matrix.", parameter="D")
     ends = np.cumsum([0, *ranks])
-    kind = CONDITION if channels_shared else SAMPLE
-    conditions = (Factor(f"condition {k + 1}", U[:, a:b].copy(), kind) for k, (a, b) in enumerate(pairwise(ends)))
+    conditions = (Factor(f"condition {k + 1}", U[:, a:b].copy(), CONDITION) for k, (a, b) in enumerate(pairwise(ends)))
     factors = (Factor("speaker", V.copy(), SPEAKER), *conditions)
-    return FittedModel(mean.copy(), factors, symmetric(D), None, channels_shared, Trace(np.zeros(0), False))
+    ones, zeros = (1.0,) * len(ranks), (0.0,) * len(ranks)
+    settings = ModelSettings(
+        speaker_rank=V.shape[1],
+        channel_rank=ranks,
+        noise="diagonal" if np.array_equal(D, np.diag(np.diagonal(D))) else "full",
+        channel_share=ones,
+        channel_prior=zeros,
+    )
+    return FittedModel(mean.copy(), factors, symmetric(D), None, settings, Trace(np.zeros(0), False))
 
 
 def checked_interaction(fitted: FittedModel, interaction: Any) -> FittedModel:
@@ -80,7 +69,7 @@ def checked_interaction(fitted: FittedModel, interaction: Any) -> FittedModel:
         problem = f"got {interaction!r:.20}, but without channels (U) there are no cells to share it."
         raise InputError(problem, parameter="interaction")
     if np.ndim(interaction) == 0:
-        kappa = check_number("interaction", interaction, 0.0, MOST)
+        kappa = check_number("interaction", interaction, 0.0, MOST_KAPPA)
         return replace(fitted, factors=with_proportional_cell(fitted.parameters, kappa).factors)
     G = _finite(interaction, "interaction")
     if G.ndim != 2 or len(G) != len(fitted.mean):
@@ -114,3 +103,37 @@ def _checked_ranks(mean: Array, V: Array, U: Array, D: Array, channel_ranks: Any
         problem = f"expected ranks that add up to {U.shape[1]}, the columns of U, got {channel_ranks!r:.60}."
         raise InputError(problem, parameter="channel_ranks")
     return tuple(int(rank) for rank in ranks)
+
+
+def checked_samples(estimator: Any, X: Any, *, reset: bool = False) -> Any:
+    """X as an array of the right dimension; NaN and infinity are found when it is read.
+
+    ``reset`` is for ``fit``, which takes the number and names of features from X.
+    """
+    sample_matrix.check_not_masked(X)
+    rules = {"dtype": "numeric", "ensure_all_finite": False, "ensure_min_samples": 2 if reset else 1}
+    try:
+        return validate_data(estimator, X, reset=reset, **rules)
+    except ValueError as error:
+        raise InputError(str(error), parameter="X") from None
+    except TypeError as error:
+        raise InputTypeError(str(error), parameter="X") from None
+
+
+def require_speakers(estimator: Any, y: Any) -> None:
+    """Raise if there are no speakers."""
+    if y is None:
+        name = type(estimator).__name__
+        raise InputError(f"{name} requires y to be passed, but the target y is None; give the speakers.")
+
+
+@contextmanager
+def unchanged_by_errors(estimator: Any) -> Iterator[None]:
+    """Restore the estimator if the block raises, so that a failed fit changes nothing."""
+    before = dict(estimator.__dict__)
+    try:
+        yield
+    except BaseException:
+        estimator.__dict__.clear()
+        estimator.__dict__.update(before)
+        raise

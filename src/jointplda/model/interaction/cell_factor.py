@@ -1,11 +1,36 @@
-"""A change of V after EM: a share of V V' becomes the interaction of speaker and channel, where they are confounded."""
+"""The cell as the last factor of a model: of any shape, in proportion to the noise, or split off the speaker."""
+
+from dataclasses import replace
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from jointplda._typing import Array
 from jointplda.linalg import cholesky, symmetric
-from jointplda.model.interaction import with_cell
-from jointplda.model.parameters import Parameters
+from jointplda.model.parameters import CELL, Factor, Parameters
+
+
+def with_cell(parameters: Parameters, G: Array) -> Parameters:
+    """The same parameters with a cell of loading G (d, r) of any shape."""
+    return replace(parameters, factors=(*parameters.factors, Factor("cell", G, CELL)))
+
+
+def with_proportional_cell(parameters: Parameters, kappa: float) -> Parameters:
+    """The same parameters with a cell of loading G, G G' = kappa C; without one if kappa is 0."""
+    if not kappa:
+        return parameters
+    cell = Factor("cell", np.sqrt(kappa) * cholesky(parameters.noise), CELL, kappa)
+    return replace(parameters, factors=(*parameters.factors, cell))
+
+
+def with_cell_share(parameters: Parameters, share: float) -> Parameters:
+    """Parameters whose cell shares only this part of G G'; the rest is noise, and a share of 0 leaves no cell."""
+    if parameters.cell is None or share == 1.0:
+        return parameters
+    G, others = parameters.cell.loading, parameters.without_cell()
+    shared = replace(parameters.cell, loading=np.sqrt(share) * G, kappa=None)
+    factors = (*others.factors, shared) if share else others.factors
+    return Parameters(parameters.mean, factors, parameters.noise + (1.0 - share) * (G @ G.T))
 
 
 def split_speaker(parameters: Parameters, kappa: float) -> Parameters:

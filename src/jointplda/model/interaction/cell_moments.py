@@ -1,4 +1,4 @@
-"""Covariances by the method of moments where speaker and channel interact, and kappa with a belief about it."""
+"""Covariances by the method of moments where speaker and channel interact, and kappa with a prior of it."""
 
 from dataclasses import dataclass
 
@@ -8,11 +8,11 @@ from scipy.sparse import csr_array, diags_array
 from jointplda._typing import Array, IntArray
 from jointplda.linalg import symmetric
 from jointplda.model.cell_sums import WithinCells
-from jointplda.model.interaction import weighted_means, with_cell_condition
+from jointplda.model.interaction.cell_means import weighted_means, with_cell_condition
+from jointplda.model.interaction.swept_design import SweptDesign, swept_design
 from jointplda.model.kappa import KappaPrior
 from jointplda.model.moments import Covariances, moment_covariances
 from jointplda.model.statistics import Statistics
-from jointplda.model.swept_design import SweptDesign, swept_design
 
 MOST_LEVELS = 2000
 ROWS = 4096
@@ -108,44 +108,44 @@ def _swept_rows(codes: IntArray, design: SweptDesign) -> csr_array:
 
 @dataclass(frozen=True)
 class MomentKappa:
-    """kappa, the share of the belief in it, and the share of the cell means that speakers and channels leave.
+    """kappa, the share of its prior in it, and the share of the cell means that speakers and channels leave.
 
-    The belief has a share of 1 where the data say nothing about kappa, and of 0 where only they do.
+    The prior has a share of 1 where the data say nothing about kappa, and of 0 where only they do.
     """
 
     value: float
-    believed: float
+    prior_weight: float
     residual_share: float
 
 
-def moment_kappa(residual: CellResidual, within: WithinCells, belief: KappaPrior) -> MomentKappa:
-    """Estimate kappa by moments, and draw it to the belief as by so many more degrees of freedom.
+def moment_kappa(residual: CellResidual, within: WithinCells, prior: KappaPrior) -> MomentKappa:
+    """Estimate kappa by moments, and draw it to its prior as by so many more degrees of freedom.
 
     The moment estimate is tr(residual per degree of freedom) / tr(C) - 1/n, with as many degrees of freedom as its
     numerator and denominator have together (their product over their sum).
     """
     if min(residual.freedom, within.freedom) <= 0.0:
-        return MomentKappa(belief.value, 1.0, residual.share)
+        return MomentKappa(prior.value, 1.0, residual.share)
     freedom = residual.freedom * within.freedom / (residual.freedom + within.freedom)
     ratio = np.trace(residual.scatter) / residual.freedom / (np.trace(within.scatter) / within.freedom)
-    total = freedom * (float(ratio) - residual.inverse_size) + belief.weight * belief.value
-    believed = belief.weight / (freedom + belief.weight)
-    return MomentKappa(max(total / (freedom + belief.weight), 0.0), believed, residual.share)
+    total = freedom * (float(ratio) - residual.inverse_size) + prior.weight * prior.value
+    prior_weight = prior.weight / (freedom + prior.weight)
+    return MomentKappa(max(total / (freedom + prior.weight), 0.0), prior_weight, residual.share)
 
 
 def cell_covariances(
-    statistics: Statistics, within: WithinCells, belief: KappaPrior, kappa: float | None = None
+    statistics: Statistics, within: WithinCells, prior: KappaPrior, kappa: float | None = None
 ) -> tuple[Covariances, MomentKappa]:
     """Covariances of a model with G G' = kappa C, and kappa: the given one, or that of the moments.
 
-    A given kappa counts as believed where the cell means leave no residual.
+    A given kappa counts as prior_weight where the cell means leave no residual.
 
     C is the scatter within cells and, divided by kappa + 1/n, that of the residuals of cell means, over their degrees
     of freedom.
     """
     residual = cell_residual(statistics)
     found = (
-        moment_kappa(residual, within, belief)
+        moment_kappa(residual, within, prior)
         if kappa is None
         else MomentKappa(kappa, float(not residual.freedom), residual.share)
     )
