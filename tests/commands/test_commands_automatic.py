@@ -199,7 +199,7 @@ def test_what_was_chosen_can_be_given_by_hand_and_goes_on(automatic, files, tmp_
 
 @pytest.mark.parametrize("name", [
     "center", "length_norm", "pca", "lda", "speaker_rank", "channel_rank", "noise", "noise_prior", "speaker_prior",
-    "channel_prior", "channel_share", "interaction", "cell_share", "n_init", "seed",
+    "channel_prior", "channel_share", "interaction", "cell_share", "seed",
 ])  # fmt: skip
 def test_what_the_model_stores_is_not_given_again(name, files, tmp_path):
     folder, *_ = files

@@ -11,7 +11,7 @@ import pytest
 from jointplda import PLDA, JointPLDA, JointPLDACV
 from jointplda.calibration import fit_affine
 from jointplda.commands.app import COMMANDS, app
-from jointplda.commands.compare_command import DEFAULTS
+from jointplda.commands.training_options import DEFAULTS
 from jointplda.evaluation.evaluate import EvaluationSettings
 from jointplda.evaluation.systems import Recipe
 from worlds.command_line import all_commands, run
@@ -54,7 +54,7 @@ def test_the_defaults_in_the_help_are_those_of_the_library():
     assert shown(("train",), "noise-prior") == f"{joint['noise_prior']:g} with --no-auto"
     assert shown(("train",), "speaker-prior") == f"{joint['speaker_prior']:g} with --no-auto"
     assert shown(("train",), "channel-prior") == f"chosen, or {joint['channel_prior']:g} with --no-auto"
-    for name in ("channel_share", "n_init"):
+    for name in ("channel_share",):
         assert shown(("train",), name.replace("_", "-")) == f"{joint[name]:g}"
     assert shown(("train",), "noise") == joint["noise"] == search["noise"]
     assert shown(("tune",), "folds") == str(search["cv"])

@@ -152,17 +152,23 @@ def write_scores(table: ScoreTable, path: PathLikeStr, kind: str | None = None) 
 
 
 def _write_matrix(table: ScoreTable, path: Path) -> None:
-    """Write a matrix, and beside it the names of its rows and columns."""
-    trials = table.trials
+    refuse_repeats(table.trials, path)
+    write_matrix(table.trials.models, table.trials.samples, full_matrix(table, path), path)
+
+
+def write_matrix(models: Names, samples: Names, scores: Array, path: Path) -> None:
+    """Write the scores (models, samples) of all pairs as an .npy matrix, and beside it the names of its rows and
+    columns, each name once.
+    """
     if path.suffix in (".rows", ".columns"):
         raise InputError(f"{path}: this name is that of the names beside a matrix; end it in .npy.")
-    refuse_repeats(trials, path)
-    matrix = full_matrix(table, path)
-    check_names([*trials.models.tolist(), *trials.samples.tolist()], path)
+    if np.isnan(scores).any():
+        raise InputError(f"{path}: {np.isnan(scores).sum()} scores are NaN; nothing was written.")
+    check_names([*models.tolist(), *samples.tolist()], path)
     with text_file(path.with_suffix(".rows")) as rows, text_file(path.with_suffix(".columns")) as columns:
-        rows.writelines(f"{name}\n" for name in trials.models)
-        columns.writelines(f"{name}\n" for name in trials.samples)
-        write_npy(path, matrix)
+        rows.writelines(f"{name}\n" for name in models)
+        columns.writelines(f"{name}\n" for name in samples)
+        write_npy(path, scores)
 
 
 def full_matrix(table: ScoreTable, path: PathLikeStr) -> Array:
