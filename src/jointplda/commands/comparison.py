@@ -29,7 +29,11 @@ def run_comparison(
 ) -> None:
     """Train, score and evaluate every system; print the table and write the page."""
     scored = _train_all(request, experiment, messages)
-    results = _evaluate_all(scored, experiment, request, messages)
+    results = {}
+    for system in scored:
+        settings = evaluation_settings(request, is_llr=system.is_llr)
+        with bar(messages, f"evaluating {system.name}") as callback:
+            results[system.name] = evaluate(system.scores, experiment.target, experiment.sides, settings, callback)
     if request.report is not None:
         _write_report(request, request.report, scored, results, experiment, facts, title)
         messages.info(f"report written to {request.report}")
@@ -59,17 +63,6 @@ def _train_all(request: ComparisonOptions, experiment: Experiment, messages: Mes
             messages.detail(f"{system.name}: trained and scored ({time.monotonic() - begun:.1f} s)")
             begun = time.monotonic()
     return scored
-
-
-def _evaluate_all(
-    scored: Sequence[Scored], experiment: Experiment, request: ComparisonOptions, messages: Messages
-) -> dict[str, Evaluation]:
-    results = {}
-    for system in scored:
-        settings = evaluation_settings(request, is_llr=system.is_llr)
-        with bar(messages, f"evaluating {system.name}") as callback:
-            results[system.name] = evaluate(system.scores, experiment.target, experiment.sides, settings, callback)
-    return results
 
 
 def _write_report(

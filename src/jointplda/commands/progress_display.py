@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.table import Table
 
 import jointplda
-from jointplda.commands.messages import Messages
+from jointplda.commands.messages import NORMAL, Messages
 from jointplda.progress import Progress, ProgressCallback
 
 ROWS_SHOWN = 8
@@ -24,7 +24,7 @@ SECONDS_BETWEEN_LINES = 10.0
 def em_progress(messages: Messages) -> Iterator[ProgressCallback]:
     """A callback for EM: a live table of the last iterations on a terminal, else a line every few seconds."""
     if not messages.shows_progress:
-        yield _IterationLines(messages)
+        yield _iteration_lines(messages)
         return
     rows: list[Progress] = []
     with Live(_iteration_table(rows), console=Console(file=sys.stderr), refresh_per_second=8, transient=True) as live:
@@ -48,20 +48,18 @@ def _iteration_table(rows: list[Progress]) -> Any:
     return table
 
 
-class _IterationLines:
+def _iteration_lines(messages: Messages) -> ProgressCallback:
     """A line every few seconds. With --verbose the log of the library has a line for every iteration instead."""
+    last = time.monotonic()
 
-    def __init__(self, messages: Messages) -> None:
-        self.messages = messages
-        self.last = time.monotonic()
-
-    def __call__(self, progress: Progress) -> None:
-        if self.messages.level == 0 and time.monotonic() - self.last > SECONDS_BETWEEN_LINES:
-            self.last = time.monotonic()
+    def say(progress: Progress) -> None:
+        nonlocal last
+        if messages.level == NORMAL and time.monotonic() - last > SECONDS_BETWEEN_LINES:
+            last = time.monotonic()
             step: jointplda.Iteration = progress.detail
-            self.messages.info(
-                f"iteration {progress.done}: {step.log_likelihood:.6f} nats per sample, gain {step.gain:.3g}"
-            )
+            messages.info(f"iteration {progress.done}: {step.log_likelihood:.6f} nats per sample, gain {step.gain:.3g}")
+
+    return say
 
 
 @contextmanager

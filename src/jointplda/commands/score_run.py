@@ -54,23 +54,18 @@ def score(request: ScoreRequest, messages: Messages) -> None:
     names = enroll.table.ids if models is None else usable_models(models, enroll.table, request, messages)
     scoring = Scoring(pipe, enroll, test, models, request, messages)
     if request.trials is None:
-        scores = scoring.matrix(names)
-        if calibration is not None:
-            scores = calibration.apply(scores.ravel()).reshape(scores.shape)
-        count = scores.size
-        if request.writes_matrix:
-            write_matrix(names, test.table.ids, scores, request.out)
-        else:
-            trials = all_pairs(names, test.table, models)
-            count = len(trials)
-            write_scores(ScoreTable(trials, scores[trials.enroll, trials.test]), request.out, request.kind)
+        matrix = scoring.matrix(names)
+        trials = None if request.writes_matrix else all_pairs(names, test.table, models)
+        scores = matrix.ravel() if trials is None else matrix[trials.enroll, trials.test]
     else:
         trials = listed_trials(request.trials, names, test.table, request, messages)
         scores = scoring.trials(trials)
-        scores = scores if calibration is None else calibration.apply(scores)
-        count = len(trials)
+    scores = scores if calibration is None else calibration.apply(scores)
+    if trials is None:
+        write_matrix(names, test.table.ids, scores.reshape(len(names), -1), request.out)
+    else:
         write_scores(ScoreTable(trials, scores), request.out, request.kind)
-    messages.info(f"{count:,} scores written to {request.out}")
+    messages.info(f"{len(scores):,} scores written to {request.out}")
 
 
 def _sides(pipe: Pipeline, request: ScoreRequest) -> tuple[Side, Side]:
@@ -122,7 +117,7 @@ class Scoring:
         if self.models is None:
             with bar(self.messages, "scoring") as callback:
                 scores = self.pipe.score_matrix(
-                    self.enroll.table.X, self.test.table.X, callback=callback, **self._settings(), **self._channels()
+                    self.enroll.table.X, self.test.table.X, callback=callback, **self._settings, **self._channels
                 )
             return np.asarray(scores, dtype=np.float64)
         scores = np.empty((len(names), len(self.test.table.ids)))
@@ -134,9 +129,8 @@ class Scoring:
         """Scores of listed trials."""
         if self.models is None:
             pairs = np.stack((trials.enroll, trials.test), axis=1)
-            scores = self.pipe.score_trials(
-                self.enroll.table.X, self.test.table.X, pairs, **self._settings(), **self._channels()
-            )
+            X, Y = self.enroll.table.X, self.test.table.X
+            scores = self.pipe.score_trials(X, Y, pairs, **self._settings, **self._channels)
             return np.asarray(scores, dtype=np.float64)
         scores, order = np.empty(len(trials)), np.argsort(trials.test, kind="stable")
         enrolled, row = np.unique(trials.enroll, return_inverse=True)
@@ -159,23 +153,17 @@ class Scoring:
             for start in range(0, len(tests), TESTS_AT_ONCE):
                 chosen = tests[start : start + TESTS_AT_ONCE]
                 block = self.test.take(chosen)
-                settings = self._settings()
-                if block.channels is not None:
-                    settings = {"calibrated": settings["calibrated"], "test_channels": block.channels}
-                yield (
-                    chosen,
-                    self.pipe.score_enrollment(enrollment, block.table.X, models=names.tolist(), **settings),
-                )
+                settings = {"test_channels": block.channels, "models": names.tolist(), **self._settings}
+                yield chosen, self.pipe.score_enrollment(enrollment, block.table.X, **settings)
                 callback(Progress("scores", min(start + TESTS_AT_ONCE, len(tests)), len(tests)))
 
+    @property
     def _settings(self) -> dict[str, Any]:
         """Whether scores are calibrated, and the prior of a shared channel, if it was given and there are channels."""
-        settings: dict[str, Any] = {"calibrated": not self.request.raw}
-        if self.request.same_channel is not None and scoring_model(self.pipe).channel_ranks_:
-            settings["same_channel"] = self.request.same_channel
-        return settings
+        prior, has_channels = self.request.same_channel, bool(scoring_model(self.pipe).channel_ranks_)
+        settings: dict[str, Any] = {} if prior is None or not has_channels else {"same_channel": prior}
+        return {"calibrated": not self.request.raw, **settings}
 
+    @property
     def _channels(self) -> dict[str, Any]:
-        if self.enroll.channels is None:
-            return {}
         return {"enroll_channels": self.enroll.channels, "test_channels": self.test.channels}

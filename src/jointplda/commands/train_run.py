@@ -7,20 +7,13 @@ from pathlib import Path
 import click
 from sklearn.exceptions import ConvergenceWarning
 
+from jointplda.commands import settings_search
 from jointplda.commands.console import print_facts, print_json
 from jointplda.commands.data_input import SampleReader
 from jointplda.commands.messages import Messages
 from jointplda.commands.model_facts import em_ranks, interaction_fact, scoring_model
 from jointplda.commands.plan_output import planned_dimension, print_plan
 from jointplda.commands.progress_display import em_progress
-from jointplda.commands.settings_search import (
-    channel_arguments,
-    fit_search,
-    search_facts,
-    search_pipeline,
-    search_result,
-    step_objects,
-)
 from jointplda.commands.train_command import TrainRequest
 from jointplda.commands.training_options import CHOSEN, GIVEN
 from jointplda.estimators.joint import JointPLDA
@@ -44,7 +37,7 @@ def train(request: TrainRequest, messages: Messages) -> None:
         print_plan(pipe, samples, dimension, searches=request.searches, as_json=request.as_json)
         return
     if request.searches:
-        fit_search(pipe, samples, messages)
+        settings_search.fit_search(pipe, samples, messages)
     else:
         _fit(pipe, samples, request, messages)
     assert request.out is not None
@@ -56,9 +49,11 @@ def _make_pipe(request: TrainRequest) -> Pipeline:
     """Preprocessing and a model that is not fitted yet."""
     settings = {"random_state": request.seed, **request.settings(*GIVEN)}
     if request.searches:
-        return search_pipeline(request.steps, **settings)
+        return settings_search.search_pipeline(request.steps, **settings)
     settings |= request.settings(*CHOSEN)
-    return make_pipeline(*step_objects(request.steps), JointPLDA(**settings) if request.channels else PLDA(**settings))
+    return make_pipeline(
+        *settings_search.step_objects(request.steps), JointPLDA(**settings) if request.channels else PLDA(**settings)
+    )
 
 
 def _resumed(path: Path, samples: LabelledSamples) -> tuple[Pipeline, LabelledSamples]:
@@ -91,9 +86,9 @@ def _fit(pipe: Pipeline, samples: LabelledSamples, request: TrainRequest, messag
             # The preprocessing stays as it was stored: the model continues in the same space.
             model.set_params(warm_start=True, **request.settings("max_iter", "tol"))
             X = pipe[:-1].transform(samples.X) if len(pipe.steps) > 1 else samples.X
-            model.fit(X, samples.speakers, **channel_arguments(samples))
+            model.fit(X, samples.speakers, **settings_search.channel_arguments(samples))
         else:
-            pipe.fit(samples.X, samples.speakers, **channel_arguments(samples))
+            pipe.fit(samples.X, samples.speakers, **settings_search.channel_arguments(samples))
     model.set_params(callback=None, warm_start=False)
     if was_calibrated:
         messages.info(
@@ -120,7 +115,7 @@ def _print_result(pipe: Pipeline, request: TrainRequest) -> None:
             "interaction": model.interaction_ if model.fitted_.interacts else 0.0,
             "variance_shares": model.fitted_.variance_shares,
         }  # fmt: skip
-        print_json(result | ({"automatic": search_result(pipe[-1])} if request.searches else {}))
+        print_json(result | ({"automatic": settings_search.search_result(pipe[-1])} if request.searches else {}))
         return
     ranks = "".join(
         f", U of rank {rank} ({name})" for name, rank in zip(model.fitted_.condition_names, channel_ranks, strict=True)
@@ -135,7 +130,7 @@ def _print_result(pipe: Pipeline, request: TrainRequest) -> None:
         ("log-likelihood", f"{likelihood:.6g} nats per sample{', log-prior included' if has_prior else ''}"),
     ]
     if request.searches:
-        facts += search_facts(pipe[-1])
+        facts += settings_search.search_facts(pipe[-1])
     else:
         advice = "none: trained on few speakers, its scores are overconfident; see jointplda calibrate, or --auto"
         facts.append(("calibration", advice))
