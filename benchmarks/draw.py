@@ -13,7 +13,7 @@ def draw_parameters(rng, d, speaker_rank, channel_rank):
     A = rng.normal(size=(d, d)) / np.sqrt(d)
     V = rng.normal(size=(d, speaker_rank)) / np.sqrt(speaker_rank)
     U = rng.normal(size=(d, channel_rank)) / np.sqrt(channel_rank)
-    return Parameters(np.zeros(d), (V, U), A @ A.T + 0.5 * np.eye(d))
+    return Parameters.of(np.zeros(d), (V, U), A @ A.T + 0.5 * np.eye(d))
 
 
 def draw_statistics(rng, parameters, counts, n_channels, chunk=5000):

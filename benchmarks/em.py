@@ -25,22 +25,20 @@ from jointplda.model.parameters import Parameters
 D, RY, RX, CHANNELS, PER_SPEAKER = 200, 100, 20, 10, 20
 
 
-def iteration(statistics, parameters, within=None):
+def iteration(statistics, parameters, within=None, kappa=0.0):
     """A function that runs one E and one M step; ``within`` is what is left beside cell means, for an interaction."""
     layout = lay_out(statistics, parameters.ranks)
     noise, prior = NoiseModel(False, 1e-6 * statistics.scales), Prior(kappa=None if within is None else NO_BELIEF)
 
     def run():
-        moments, _ = e_step(layout, parameters)
-        scatter = layout.scatter(parameters.kappa)
-        m_step(moments, parameters, scatter, layout.shift, prior, noise, within)
+        moments, _ = e_step(layout, parameters, kappa)
+        m_step(moments, parameters, layout.scatter(kappa), layout.shift, prior, noise, within, kappa)
 
     return run
 
 
 def interaction(rng, parameters):
     """An iteration with an interaction of speaker and channel over one without, on even and on uneven cells."""
-    with_kappa = Parameters(parameters.mean, parameters.loadings, parameters.noise, 0.5)
     s, c = np.repeat(np.arange(2_000), PER_SPEAKER), np.tile(np.arange(CHANNELS), 2_000 * PER_SPEAKER // CHANNELS)
     X = rng.normal(size=(len(s), D))
     kept = np.sort(rng.permutation(len(s))[: 3 * len(s) // 4])
@@ -49,7 +47,11 @@ def interaction(rng, parameters):
         means, within = cell_means(statistics)
         held, left = held_cells(statistics, 0.5, even=1.0)
         plain, interacting, holding = seconds(
-            iteration(statistics, parameters), iteration(means, with_kappa, within), iteration(held, parameters, left)
+            iteration(statistics, parameters),
+            iteration(means, parameters, within, 0.5),
+            iteration(held, parameters, left),
+            iteration(means, parameters, within, 0.5),
+            iteration(held, parameters, left),
         )
         print(f"\n{name} cells: {1e3 * plain:.1f} ms an iteration, {1e3 * interacting:.1f} ms with an interaction")
         if limit:
@@ -66,7 +68,7 @@ def counts_of(rng, n_speakers, spread):
 
 def growth(rng, parameters, spread):
     """Iterations of PLDA and Joint PLDA at 2,000 speakers and at a hundred times as many."""
-    splda = Parameters(parameters.mean, parameters.loadings[:1], parameters.noise)
+    splda = Parameters.of(parameters.mean, parameters.loadings[:1], parameters.noise)
     calls = []
     for n_speakers in (2_000, 200_000):
         statistics = draw_statistics(rng, parameters, counts_of(rng, n_speakers, spread), CHANNELS)

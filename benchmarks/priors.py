@@ -88,7 +88,7 @@ def changed(more, statistics, strength, B, U, C):
             factor = ((1 + strength) * count + d + 1) / freedom if freedom > 0 else np.nan
             B, C = (B * factor, C) if name == "B" else (B, C * factor)
     elif more in MORE[1:3]:
-        plain = Parameters(np.zeros(d), (np.zeros((d, 1)), U), C)
+        plain = Parameters.of(np.zeros(d), (np.zeros((d, 1)), U), C)
         _, U = with_channel_priors(plain, [strength if more == MORE[1] else 1.0]).loadings
     return B, U, C
 

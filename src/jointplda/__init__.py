@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from jointplda.estimators.pipeline import Pipeline, automatic_pipeline, make_pipeline
     from jointplda.estimators.plain import PLDA
     from jointplda.model.em import Iteration
+    from jointplda.model.fitted import FittedModel
     from jointplda.model.posterior import LatentPosterior, Posterior
     from jointplda.model.statistics import Statistics
     from jointplda.progress import Progress
     from jointplda.scoring.enrollment import Enrollment
-    from jointplda.scoring.fitted import FittedModel
     from jointplda.scoring.pairs import PreparedSide
     from jointplda.selection.candidates import CandidateResult
 

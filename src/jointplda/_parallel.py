@@ -67,15 +67,9 @@ def fill_matrix(
     return result
 
 
-def _check(threads: int | None) -> None:
-    if threads is not None:
-        check_number("threads", threads, 1, whole=True)
-
-
 def _number(threads: int | None) -> int:
     """The number of threads asked for, or one per core."""
-    _check(threads)
-    return os.cpu_count() or 1 if threads is None else threads
+    return os.cpu_count() or 1 if threads is None else int(check_number("threads", threads, 1, whole=True))
 
 
 def _fill_rows(
@@ -102,12 +96,11 @@ def in_pieces(work: Callable[[slice], None], n: int, size: int, threads: int | N
     An interrupt drops the pieces that have not begun. BLAS runs on one thread meanwhile, unless there is only one
     piece, for which limiting it would take longer than it saves.
     """
-    _check(threads)
+    threads = _number(threads)
     if n <= size:
         if n:
             work(slice(0, n))
         return
-    threads = _number(threads)
     pieces = [slice(start, min(start + size, n)) for start in range(0, n, size)]
     with one_thread():
         if threads == 1:

@@ -1,15 +1,23 @@
-"""Linear algebra of symmetric positive definite matrices."""
+"""Linear algebra of symmetric positive definite matrices, and sums of rows by level."""
 
 import numpy as np
 from scipy.linalg import cho_solve, lapack
+from scipy.sparse import csr_array
 
-from jointplda._typing import Array
+from jointplda._typing import Array, IntArray
 
 
 def symmetric(A: Array) -> Array:
     """Return (A + A') / 2 over the last two axes."""
     result: Array = 0.5 * (A + A.swapaxes(-1, -2))
     return result
+
+
+def sums_by_level(levels: IntArray, values: Array, number: int, weights: Array | None = None) -> Array:
+    """Weighted sums of the rows of values (n, d) of each level, (number, d); ``levels`` (n,) are 0 to number - 1."""
+    n = len(levels)
+    indicator = csr_array((np.ones(n) if weights is None else weights, levels, np.arange(n + 1)), shape=(n, number))
+    return np.asarray(indicator.T @ values)
 
 
 def cholesky(A: Array) -> Array:

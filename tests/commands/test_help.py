@@ -54,8 +54,7 @@ def test_the_defaults_in_the_help_are_those_of_the_library():
     assert shown(("train",), "noise-prior") == f"{joint['noise_prior']:g} with --no-auto"
     assert shown(("train",), "speaker-prior") == f"{joint['speaker_prior']:g} with --no-auto"
     assert shown(("train",), "channel-prior") == f"chosen, or {joint['channel_prior']:g} with --no-auto"
-    for name in ("channel_share",):
-        assert shown(("train",), name.replace("_", "-")) == f"{joint[name]:g}"
+    assert shown(("train",), "channel-share") == f"{joint['channel_share']:g}"
     assert shown(("train",), "noise") == joint["noise"] == search["noise"]
     assert shown(("tune",), "folds") == str(search["cv"])
     same = defaults(JointPLDA.score_trials)["same_channel"]

@@ -95,7 +95,6 @@ def test_ranks_per_condition(data):
         ({"max_iter": 0}, "max_iter: expected a whole number at least 1"),
         ({"tol": -1.0}, "tol: expected a number at least 0"),
         ({"tol": np.nan}, "tol: expected a number at least 0"),
-        ({"n_init": 0}, "n_init: expected"),
         ({"noise_prior": -0.1}, "noise_prior: expected a number from 0 to 1e"),
         ({"speaker_prior": "much"}, "speaker_prior: expected a number"),
         ({"init": "kmeans"}, 'init: expected "moments" or "random"'),
@@ -243,7 +242,7 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was(data, tmp_path):
         model.fit_statistics(Statistics.from_samples(X[:, :3], np.arange(len(X)), c))
     assert model.score(X, s, channels=c) == before
     broken = np.full_like(model.V_, np.nan)
-    model.fitted_ = replace(model.fitted_, loadings=(broken, *model.fitted_.loadings[1:]))
+    model.fitted_ = replace(model.fitted_, factors=(replace(model.fitted_.factors[0], loading=broken),))
     with pytest.raises(ValueError, match="not all finite"):
         model.save(tmp_path / "m.safetensors")
     assert list(tmp_path.iterdir()) == []

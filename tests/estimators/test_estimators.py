@@ -35,7 +35,6 @@ TRANSFORMERS = [
     Center(),
     LengthNorm(),
     PCA(),
-    PCA(whiten=True),
     Reduce(),
     Reduce(1, least_speakers=0),
     LDA(),
@@ -268,7 +267,7 @@ def test_an_interrupt_keeps_the_model_so_far(data):
             raise KeyboardInterrupt
 
     with pytest.warns(ConvergenceWarning, match="interrupted after 3"):
-        model = JointPLDA(3, 2, callback=stop, n_init=4, tol=0.0).fit(X, s, channels=c)
+        model = JointPLDA(3, 2, callback=stop, tol=0.0).fit(X, s, channels=c)
     with pytest.warns(ConvergenceWarning, match="did not converge"):
         three = JointPLDA(3, 2, max_iter=3, tol=0.0).fit(X, s, channels=c)
     assert model.interrupted_
@@ -344,18 +343,3 @@ def test_a_second_interrupt_stops_for_good(data):
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, s, channels=c)
     assert model.V_ is before
-
-
-def test_an_interrupted_start_is_said_even_if_another_was_better(data):
-    X, s, c = data
-    seen = []
-
-    def stop(progress):
-        seen.append(progress.done)
-        if seen.count(1) == 2:
-            raise KeyboardInterrupt
-
-    with pytest.warns(ConvergenceWarning, match="interrupted"):
-        model = JointPLDA(3, 2, callback=stop, n_init=3, tol=1e-3).fit(X, s, channels=c)
-    assert not model.converged_
-    assert model.n_iter_ > 1

@@ -69,7 +69,7 @@ TEXT_READERS = {
     "enrollment": (read_enrollment, text("m a b\nn c\n")),
     "scp": (read_embeddings, text("a x.ark:2\n")),
     "text ark": (read_embeddings, text("a  [ 1 2 ]\nb  [ 3 4 ]\n")),
-    "text plda": (read_kaldi_plda, lambda path: write_kaldi_plda(PLDA, path, "text")),
+    "text plda": (read_kaldi_plda, text("<Plda>  [ 0 0 ]\n [\n  1 0 \n  0 1 ]\n [ 1 1 ]\n</Plda> ")),
 }
 BINARY_READERS = {
     "npz": (read_embeddings, lambda path: write_embeddings(TABLE, path, "npz")),
@@ -288,7 +288,6 @@ WRITERS = {
     "score matrix": ("w.h5", lambda path: write_scores(SCORES, path)),
     "enrollment": ("w", lambda path: write_enrollment({"m": ["a"]}, path)),
     "plda": ("w", lambda path: write_kaldi_plda(PLDA, path)),
-    "text plda": ("w", lambda path: write_kaldi_plda(PLDA, path, "text")),
     "pyannote": ("w.npz", lambda path: write_pyannote_plda(PLDA, path)),
 }
 

@@ -5,13 +5,11 @@ import struct
 import numpy as np
 import pytest
 
-from jointplda import FileError, InputError
+from jointplda import FileError
 from jointplda.formats import (
     KaldiPlda,
-    from_covariances,
     read_kaldi_plda,
     read_pyannote_plda,
-    to_covariances,
     write_kaldi_plda,
     write_pyannote_plda,
 )
@@ -62,40 +60,6 @@ def test_pyannote(tmp_path, plda):
     with np.load(tmp_path / "q.npz") as stored:
         assert sorted(stored.files) == ["mu", "psi", "tr"]
         np.testing.assert_array_equal(stored["tr"], TRANSFORM)
-
-
-def test_covariances(plda):
-    mean, between, within = to_covariances(plda)
-    A = np.array(TRANSFORM)
-    np.testing.assert_array_equal(mean, MEAN)
-    np.testing.assert_allclose(A @ within @ A.T, np.eye(2), atol=1e-12)
-    np.testing.assert_allclose(A @ between @ A.T, np.diag(PSI), atol=1e-12)
-
-
-def test_covariances_there_and_back():
-    rng = np.random.default_rng(2)
-    G, H = rng.normal(size=(2, 6, 6))
-    between, within = G[:, :3] @ G[:, :3].T, H @ H.T + np.eye(6)
-    plda = from_covariances(rng.normal(size=6), between, within)
-    assert np.all(np.diff(plda.psi) <= 0)
-    np.testing.assert_allclose(plda.psi[3:], 0, atol=1e-12)
-    _, again_between, again_within = to_covariances(plda)
-    np.testing.assert_allclose(again_between, between, atol=1e-10)
-    np.testing.assert_allclose(again_within, within, atol=1e-10)
-
-
-def test_covariances_that_cannot_be():
-    eye = np.eye(2)
-    with pytest.raises(InputError, match="within: expected a positive definite"):
-        from_covariances(np.zeros(2), eye, np.zeros((2, 2)))
-    with pytest.raises(InputError, match="between: expected a positive semidefinite"):
-        from_covariances(np.zeros(2), -eye, eye)
-    with pytest.raises(InputError, match="between: expected a finite and symmetric"):
-        from_covariances(np.zeros(2), np.array([[1.0, 2.0], [0.0, 1.0]]), eye)
-    with pytest.raises(InputError, match=r"within: expected shape \(2, 2\), got \(3, 3\)"):
-        from_covariances(np.zeros(2), eye, np.eye(3))
-    with pytest.raises(InputError, match="has no inverse"):
-        to_covariances(KaldiPlda(np.zeros(2), np.zeros((2, 2)), np.ones(2)))
 
 
 @pytest.mark.parametrize(

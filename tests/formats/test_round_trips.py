@@ -245,6 +245,13 @@ def test_every_hard_text_in_embeddings(kind):
             embeddings_come_back(kind, EmbeddingTable(ids, columns, X=X))
 
 
+def kaldi_text(plda):
+    """What Kaldi writes with --binary=false."""
+    rows = "".join("\n  " + " ".join(map(repr, row)) for row in plda.transform.tolist())
+    mean, psi = (" ".join(map(repr, values.tolist())) for values in (plda.mean, plda.psi))
+    return f"<Plda>  [ {mean} ]\n [{rows} ]\n [ {psi} ]\n</Plda> "
+
+
 @pytest.mark.parametrize("kind", ["binary", "text", "pyannote"])
 @given(numbers=st.integers(1, 3).flatmap(lambda d: st.lists(
     st.floats(allow_nan=False, allow_infinity=False), min_size=d * (d + 2), max_size=d * (d + 2)
@@ -258,7 +265,7 @@ def test_foreign_models(kind, numbers):
             write_pyannote_plda(plda, path)
             again = read_pyannote_plda(path)
         else:
-            write_kaldi_plda(plda, path, kind)
+            write_kaldi_plda(plda, path) if kind == "binary" else path.write_text(kaldi_text(plda))
             again = read_kaldi_plda(path)
     for name in ("mean", "transform", "psi"):
         np.testing.assert_array_equal(getattr(again, name), getattr(plda, name))

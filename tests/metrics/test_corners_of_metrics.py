@@ -11,6 +11,8 @@ from jointplda.calibration.pav import pav_curve
 from jointplda.errors import DataWarning
 from jointplda.metrics._sorting import spread_ranks
 from jointplda.metrics.measure_kind import CLLR, EER, MIN_CLLR, Measure, MeasureKind
+from jointplda.metrics.roc_curve import roc_for_drawing
+from jointplda.metrics.sorted_trials import SortedTrials
 from oracles import metric_definitions
 
 PRIORS = (0.05, 0.5, 0.8)
@@ -108,7 +110,7 @@ def test_pav_curve_has_the_ends_and_ratios_of_the_blocks(ties):
     scores = rng.normal(size=200) + 2 * target
     scores = np.round(scores * 2) if ties else scores
     shares = metric_definitions.pav(scores, target)
-    at, llrs = pav_curve(scores, target)
+    at, llrs = pav_curve(SortedTrials.of(scores, target), metrics.hull(scores, target))
     levels = np.unique(shares)
     assert_allclose(at[0::2], [scores[shares == level].min() for level in levels])
     assert_allclose(at[1::2], [scores[shares == level].max() for level in levels])
@@ -120,7 +122,7 @@ def test_pav_curve_has_the_ends_and_ratios_of_the_blocks(ties):
 
 @pytest.mark.parametrize("n_nontargets", [1, 3])
 def test_one_target_is_drawn(n_nontargets):
-    _, p_miss, p_fa = metrics.roc_at([5.0, *range(n_nontargets)], [1] + [0] * n_nontargets)
+    _, p_miss, p_fa = roc_for_drawing(SortedTrials.of([5.0, *range(n_nontargets)], [1] + [0] * n_nontargets))
     assert (p_miss[0], p_fa[0], p_miss[-1], p_fa[-1]) == (0, 1, 1, 0)
     assert (0.0, 0.0) in set(zip(p_miss, p_fa))
 

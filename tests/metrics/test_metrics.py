@@ -8,6 +8,8 @@ from jointplda import metrics
 from jointplda.errors import InputError, InputTypeError
 from jointplda.metrics._sorting import labels_in_order
 from jointplda.metrics.convex_hull import hull, hull_of_labels, pool
+from jointplda.metrics.roc_curve import roc_for_drawing
+from jointplda.metrics.sorted_trials import SortedTrials
 from oracles import metric_definitions
 
 TIGHT = {"rtol": 1e-10, "atol": 1e-13}
@@ -208,7 +210,7 @@ def test_roc_steps_over_ties():
 def test_rates_for_drawing_are_on_the_roc(kind):
     scores, target = trials(3, n=3000, kind=kind)
     whole = {t: (m, f) for t, m, f in zip(*metrics.roc(scores, target))}
-    thresholds, p_miss, p_fa = metrics.roc_at(scores, target)
+    thresholds, p_miss, p_fa = roc_for_drawing(SortedTrials.of(scores, target))
     assert (p_miss[0], p_fa[0], p_miss[-1], p_fa[-1]) == (0.0, 1.0, 1.0, 0.0)
     for t, m, f in zip(thresholds[:-1], p_miss[:-1], p_fa[:-1]):
         assert_allclose((m, f), metric_definitions.rates_at(scores, target, t), **TIGHT)

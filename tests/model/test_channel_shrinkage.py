@@ -120,7 +120,7 @@ def test_channels_of_training_are_remembered_with_the_shrunk_u(data):
 @pytest.mark.parametrize("settings", [{}, {"channel_prior": 0.7}, {"channel_share": 0.4, "channel_prior": 2.0}])
 def test_a_fit_goes_on_from_what_em_found(data, settings, tmp_path):
     X, s, c = data
-    given = {"tol": 0.0, "warm_start": True, "init": "random", "random_state": 0, **settings}
+    given = {"tol": 0.0, "warm_start": True, **settings}
     whole = JointPLDA(3, 2, max_iter=5, **given).fit(X, s, channels=c)
     part = JointPLDA(3, 2, max_iter=3, **given).fit(X, s, channels=c)
     part.save(tmp_path / "part.safetensors")

@@ -1,7 +1,5 @@
 """Speaker and channel interact: every number against one dense Gaussian in which a cell is one more factor."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -12,7 +10,7 @@ from jointplda.linalg import inverse
 from jointplda.model.cell_sums import WithinCells
 from jointplda.model.em import run_em
 from jointplda.model.estep import e_step, solve
-from jointplda.model.interaction import cell_means, held_cells
+from jointplda.model.interaction import cell_means, held_cells, with_cell, with_cell_factor
 from jointplda.model.kappa import KappaPrior, best_kappa
 from jointplda.model.layout import lay_out
 from jointplda.model.mstep import NoiseModel, Prior, m_step
@@ -59,37 +57,30 @@ def statistics_of(X, columns, **settings):
     return Statistics.from_samples(X, columns[0], channels, cells=True, **settings)
 
 
-def full_form(statistics):
-    """The same statistics with one more factor, whose every level is one cell."""
-    return Statistics(
-        (*statistics.labels, ()), (*statistics.conditions, "interaction"), statistics.shift, statistics.parts
-    )
-
-
 def setting(name, form, seed=0):
-    """Statistics of cell means, what is within, parameters, and the dense oracle of either form."""
+    """Statistics of cell means, what is within, parameters and kappa, and the dense oracle of either form."""
     X, columns, plain, rng = drawn(name, seed)
     means, within = cell_means(statistics_of(X, columns))
     if form == "proportional":
-        parameters = Parameters(plain.mean, plain.loadings, plain.noise, 0.6)
+        parameters, kappa = plain, 0.6
         G = np.sqrt(0.6) * np.linalg.cholesky(plain.noise)
     else:
-        G, means = rng.normal(size=(D, 2)), full_form(means)
-        parameters = Parameters(plain.mean, (*plain.loadings, G), plain.noise)
+        G, means = rng.normal(size=(D, 2)), with_cell_factor(means)
+        parameters, kappa = with_cell(plain, G), 0.0
     dense = DenseModel(plain.mean, [*plain.loadings, G], plain.noise, [*columns, cells_of(columns)])
-    return X, means, within, parameters, dense
+    return X, means, within, parameters, kappa, dense
 
 
-def log_likelihood(means, within, parameters):
+def log_likelihood(means, within, parameters, kappa=0.0):
     layout = lay_out(means, parameters.ranks)
-    return solve(layout, parameters).log_likelihood + within.log_likelihood(*inverse(parameters.noise))
+    return solve(layout, parameters, kappa).log_likelihood + within.log_likelihood(*inverse(parameters.noise))
 
 
 @pytest.mark.parametrize("form", ["proportional", "full"])
 @pytest.mark.parametrize("name", DESIGNS)
 def test_likelihood(name, form):
-    X, means, within, parameters, dense = setting(name, form)
-    assert log_likelihood(means, within, parameters) == pytest.approx(dense.log_likelihood(X), rel=1e-11)
+    X, means, within, parameters, kappa, dense = setting(name, form)
+    assert log_likelihood(means, within, parameters, kappa) == pytest.approx(dense.log_likelihood(X), rel=1e-11)
 
 
 @pytest.mark.parametrize("form", ["proportional", "full"])
@@ -100,10 +91,10 @@ def test_an_m_step_is_the_maximum_of_the_expected_likelihood(name, form):
     In the proportional form the cell latent is integrated out, so the regression is that of cell means with weights
     n / (1 + kappa n); in the full form it is one more latent, and all samples weigh alike.
     """
-    X, means, within, parameters, dense = setting(name, form)
+    X, means, within, parameters, kappa, dense = setting(name, form)
     layout = lay_out(means, parameters.ranks)
-    moments, _ = e_step(layout, parameters)
-    stepped = m_step(moments, parameters, layout.scatter(parameters.kappa), layout.shift, Prior(), FREE, within)
+    moments, _ = e_step(layout, parameters, kappa)
+    stepped, _ = m_step(moments, parameters, layout.scatter(kappa), layout.shift, Prior(), FREE, within)
     R, T = dense.moments(X)
     if form == "full":
         W = np.linalg.solve(R, T).T
@@ -143,16 +134,21 @@ def cells_of_dense(dense):
 @pytest.mark.parametrize("name", DESIGNS)
 @pytest.mark.parametrize("speaker_prior", [0.0, 4.0])
 def test_em_never_lowers_the_likelihood(name, form, speaker_prior):
-    X, means, within, parameters, _ = setting(name, form)
-    kappa = KappaPrior(0.4, 3.0) if form == "proportional" else None
+    X, means, within, parameters, kappa, _ = setting(name, form)
+    prior = Prior(
+        speaker_strength=speaker_prior,
+        noise_strength=speaker_prior,
+        kappa=KappaPrior(0.4, 3.0) if form == "proportional" else None,
+    )
     loadings = parameters.loadings
     if speaker_prior:
         loadings = (np.eye(D), *loadings[1:])
-    start = Parameters(parameters.mean, loadings, parameters.noise, parameters.kappa)
+    start = parameters.with_loadings(loadings)
     result = run_em(
         lay_out(means, start.ranks),
         start,
-        prior=Prior(speaker_strength=speaker_prior, noise_strength=speaker_prior, kappa=kappa),
+        kappa,
+        prior=prior,
         noise=FREE,
         max_iter=60,
         tol=0.0,
@@ -161,11 +157,8 @@ def test_em_never_lowers_the_likelihood(name, form, speaker_prior):
     trace = np.array([result.start, *result.log_likelihoods])
     assert len(trace) > 20
     assert np.diff(trace).min() > -1e-9
-    found = log_likelihood(means, within, result.parameters)
-    penalty = Prior(speaker_strength=speaker_prior, noise_strength=speaker_prior, kappa=kappa).penalty(
-        result.parameters
-    )
-    assert (found + penalty) / len(X) == pytest.approx(result.last, rel=1e-10)
+    found = log_likelihood(means, within, result.parameters, result.kappa)
+    assert (found + prior.penalty(result.parameters, result.kappa)) / len(X) == pytest.approx(result.last, rel=1e-10)
 
 
 @pytest.mark.parametrize("name", ["uneven cells", "two conditions"])
@@ -179,11 +172,11 @@ def test_the_cell_as_one_more_condition_is_the_same_model(name):
         for i, label in enumerate(column):
             slow[i, k] = label
     statistics = Statistics.from_samples(X, columns[0], slow)
-    parameters = Parameters(plain.mean, (*plain.loadings, G), plain.noise)
+    parameters = with_cell(plain, G)
     other = solve(lay_out(statistics, parameters.ranks), parameters).log_likelihood
-    assert log_likelihood(full_form(means), within, parameters) == pytest.approx(other, rel=1e-10)
+    assert log_likelihood(with_cell_factor(means), within, parameters) == pytest.approx(other, rel=1e-10)
     settings = {"prior": Prior(noise_strength=5.0), "noise": FREE, "max_iter": 3000, "tol": 1e-12}
-    fast = run_em(lay_out(full_form(means), parameters.ranks), parameters, within=within, **settings)
+    fast = run_em(lay_out(with_cell_factor(means), parameters.ranks), parameters, within=within, **settings)
     check = run_em(lay_out(statistics, parameters.ranks), parameters, **settings)
     assert fast.last == pytest.approx(check.last, abs=1e-6)
 
@@ -198,14 +191,13 @@ def test_statistics_of_cells_add_up_however_a_cell_is_split():
         rows = np.flatnonzero(which == p)
         pieces.append(statistics_of(X[rows], [[column[i] for i in rows] for column in columns]))
     added = Statistics.sum(pieces)
-    parameters = Parameters(plain.mean, plain.loadings, plain.noise, 0.6)
-    values = [log_likelihood(*cell_means(one), parameters) for one in (whole, added)]
+    values = [log_likelihood(*cell_means(one), plain, 0.6) for one in (whole, added)]
     assert values[0] == pytest.approx(values[1], rel=1e-11)
     for kept in ([0], [1], []):
-        fewer = Parameters(plain.mean, (plain.loadings[0], *(plain.loadings[1 + k] for k in kept)), plain.noise, 0.6)
-        values = [log_likelihood(*cell_means(one.with_conditions(kept)), fewer) for one in (whole, added)]
+        fewer = Parameters.of(plain.mean, (plain.loadings[0], *(plain.loadings[1 + k] for k in kept)), plain.noise)
+        values = [log_likelihood(*cell_means(one.with_conditions(kept)), fewer, 0.6) for one in (whole, added)]
         direct = statistics_of(X, [columns[0], *(columns[1 + k] for k in kept)])
-        values.append(log_likelihood(*cell_means(direct), fewer))
+        values.append(log_likelihood(*cell_means(direct), fewer, 0.6))
         assert_allclose(values, values[0], rtol=1e-11)
 
 
@@ -230,10 +222,9 @@ def test_weights_are_copies_within_a_cell():
     X, columns, plain, rng = drawn("uneven cells")
     weights = rng.integers(1, 4, len(X))
     copies = np.repeat(np.arange(len(X)), weights)
-    parameters = Parameters(plain.mean, plain.loadings, plain.noise, 0.6)
     weighted = statistics_of(X, columns, sample_weight=weights)
     repeated = statistics_of(X[copies], [[column[i] for i in copies] for column in columns])
-    values = [log_likelihood(*cell_means(one), parameters) for one in (weighted, repeated)]
+    values = [log_likelihood(*cell_means(one), plain, 0.6) for one in (weighted, repeated)]
     assert values[0] == pytest.approx(values[1], rel=1e-10)
 
 
@@ -263,15 +254,14 @@ def test_with_kappa_held_all_cells_are_one_part(name):
     means, within = cell_means(statistics)
     held, left = held_cells(statistics, 0.6, even=0.0)
     assert len(held.parts) <= len(means.parts)
-    apart, together = replace(plain, kappa=0.6), plain
-    expected = log_likelihood(means, within, apart)
-    assert log_likelihood(held, left, together) == pytest.approx(expected, rel=1e-12)
+    expected = log_likelihood(means, within, plain, 0.6)
+    assert log_likelihood(held, left, plain) == pytest.approx(expected, rel=1e-12)
     layouts = lay_out(means, plain.ranks), lay_out(held, plain.ranks)
     steps = []
-    for layout, parameters, rest in zip(layouts, (apart, together), (within, left), strict=True):
-        moments, _ = e_step(layout, parameters)
-        scatter = layout.scatter(parameters.kappa)
-        steps.append(m_step(moments, parameters, scatter, layout.shift, Prior(5.0, 1.2), FREE, rest))
+    for layout, kappa, rest in zip(layouts, (0.6, 0.0), (within, left), strict=True):
+        moments, _ = e_step(layout, plain, kappa)
+        scatter = layout.scatter(kappa)
+        steps.append(m_step(moments, plain, scatter, layout.shift, Prior(5.0, 1.2), FREE, rest)[0])
     for a, b in zip((steps[0].mean, steps[0].noise), (steps[1].mean, steps[1].noise), strict=True):
         assert_allclose(a, b, rtol=1e-9, atol=1e-10)
     for a, b in zip(steps[0].loadings, steps[1].loadings, strict=True):
@@ -300,8 +290,8 @@ def test_a_prior_of_the_loading_ends_where_the_penalised_likelihood_is_flat(name
     X, columns, plain, rng = drawn(name)
     means, within = cell_means(statistics_of(X, columns))
     prior = Prior(8.0, 1.5, speaker_strength, 0.8, cell_strength=6.0, cell_scale=0.4)
-    start = Parameters(plain.mean, (rng.normal(size=(D, D)), plain.loadings[1], rng.normal(size=(D, D))), plain.noise)
-    layout = lay_out(full_form(means), start.ranks)
+    start = with_cell(plain.with_loadings((rng.normal(size=(D, D)), plain.loadings[1])), rng.normal(size=(D, D)))
+    layout = lay_out(with_cell_factor(means), start.ranks)
     found = run_em(layout, start, prior=prior, noise=FREE, max_iter=20000, tol=1e-14, within=within)
     trace = np.array([found.start, *found.log_likelihoods])
     assert np.diff(trace).min() > -1e-9

@@ -62,7 +62,7 @@ def test_the_posterior_of_training_is_kept_up_to_its_limit(monkeypatch, conditio
     ranks = (2, 2, 3)[: 1 + conditions]
     unknowns = 5 * 2 + (3 * 3 if conditions == 2 else 0)
     rng = np.random.default_rng(1)
-    parameters = Parameters(np.zeros(3), tuple(rng.normal(size=(3, r)) for r in ranks), np.eye(3))
+    parameters = Parameters.of(np.zeros(3), tuple(rng.normal(size=(3, r)) for r in ranks), np.eye(3))
     monkeypatch.setattr(module, "CHANNEL_UNKNOWNS", unknowns)
     assert posterior_fits_in_memory(statistics, ranks)
     assert len(training_posterior(statistics, parameters).channel_means) == unknowns

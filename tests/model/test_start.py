@@ -6,7 +6,7 @@ import pytest
 from jointplda import Statistics
 from jointplda.model.moments import Covariances, moment_covariances
 from jointplda.model.mstep import NoiseModel, Prior
-from jointplda.model.start import make_prior, start_at_random, start_from_moments
+from jointplda.model.start import make_prior, start_from_moments
 from worlds.designs import relative, world
 
 DESIGNS = {
@@ -82,11 +82,3 @@ def test_a_channel_per_sample_takes_a_share_of_the_noise():
         total = start.loadings[1] @ start.loadings[1].T + start.noise
         assert np.diagonal(total) == pytest.approx(np.diagonal(found.within), rel=1e-6)
         assert np.linalg.matrix_rank(start.loadings[1]) == 2
-
-
-def test_a_random_start_has_the_total_covariance_on_average():
-    X, s, c, _ = world(np.random.default_rng(6), 3, (2, 1), 30, 9, 300)
-    statistics = Statistics.from_samples(X, s, c)
-    rng, noise = np.random.default_rng(0), NoiseModel(False, np.full(3, 1e-9))
-    total = np.mean([start_at_random(statistics, (2, 1), noise, rng).total_covariance for _ in range(3000)], axis=0)
-    assert relative(total, np.cov(X.T, bias=True)) < 0.05

@@ -22,11 +22,10 @@ def test_center(data):
     assert Center().fit(X).transform(X[:3] + 1) == pytest.approx(X[:3] + 1 - X.mean(axis=0))
 
 
-@pytest.mark.parametrize("whiten", [False, True])
 @pytest.mark.parametrize("n", [2, 6, None])
-def test_pca(data, whiten, n):
+def test_pca(data, n):
     X, _ = data
-    ours, theirs = PCA(n, whiten=whiten).fit(X), SklearnPCA(n, whiten=whiten).fit(X)
+    ours, theirs = PCA(n).fit(X), SklearnPCA(n).fit(X)
     assert np.abs(ours.transform(X)) == pytest.approx(np.abs(theirs.transform(X)), rel=1e-6, abs=1e-9)
     assert len(ours.get_feature_names_out()) == (n or 6)
 
@@ -45,8 +44,6 @@ def test_lda(data, shrinkage):
 def test_length_norm():
     X = np.array([[3.0, 4.0], [0.0, 0.0], [-1e-3, 0.0]])
     assert LengthNorm().fit_transform(X) == pytest.approx(np.array([[0.6, 0.8], [0.0, 0.0], [-1.0, 0.0]]))
-    lengths = np.linalg.norm(LengthNorm("dimension").fit_transform(X), axis=1)
-    assert lengths == pytest.approx(np.sqrt(2) * np.array([1, 0, 1]))
 
 
 @pytest.mark.parametrize(
@@ -59,7 +56,6 @@ def test_length_norm():
         (LDA(), [1, 2], "expected 200 speaker labels"),
         (LDA(), [0] * 200, r"2 or more speakers with several samples each, got 1"),
         (LDA(), list(range(200)), "2 or more speakers with several samples each, got 200"),
-        (LengthNorm("long"), None, 'scale: expected "unit" or "dimension"'),
     ],
 )
 def test_bad_settings(data, step, labels, message):

@@ -39,7 +39,14 @@ def draw_parameters(rng, d, ranks, diagonal=False, offset=0.0):
     A = rng.normal(size=(d, d))
     noise = np.diag(rng.uniform(0.3, 2.0, d)) if diagonal else A @ A.T / d + 0.3 * np.eye(d)
     loadings = tuple(rng.normal(size=(d, r)) for r in ranks)
-    return Parameters(offset + rng.normal(size=d), loadings, noise)
+    return Parameters.of(offset + rng.normal(size=d), loadings, noise)
+
+
+def start_at_random(statistics, ranks, noise, rng):
+    """A start of EM with loadings drawn so that every factor and the noise have equal shares of the covariance."""
+    root, share = np.linalg.cholesky(statistics.covariance), 1.0 / (len(ranks) + 1)
+    loadings = [root @ rng.normal(scale=np.sqrt(share / r), size=(len(root), r)) for r in ranks]
+    return Parameters.of(statistics.mean, loadings, noise.nearest(share * statistics.covariance))
 
 
 def channels_of(columns):

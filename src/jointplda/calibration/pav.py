@@ -53,18 +53,18 @@ def fit_pav(scores: ArrayLike, target: ArrayLike) -> PAVCalibration:
     return PAVCalibration(_block_ends(np.sort(values), ends), np.repeat(smoothed.llr, 2))
 
 
-def pav_curve(scores: ArrayLike, target: ArrayLike) -> tuple[Array, Array]:
+def pav_curve(trials: SortedTrials, outline: Hull) -> tuple[Array, Array]:
     """The map without added trials, for plots: block ends (2 k,) and log-likelihood ratios (2 k,).
 
     The log-likelihood ratio is infinite where the first or the last block holds one class only.
+
+    Parameters
+    ----------
+    trials : SortedTrials
+        Trials with finite scores.
+    outline : Hull
+        The ROC convex hull of the same trials.
     """
-    values, mask = finite_trials(scores, target)
-    order = np.argsort(values)
-    return sorted_pav_curve(SortedTrials(values[order], mask[order]), hull(values, mask))
-
-
-def sorted_pav_curve(trials: SortedTrials, outline: Hull) -> tuple[Array, Array]:
-    """``pav_curve`` of finite trials that are sorted already, with their hull."""
     ends = np.cumsum(outline.targets + outline.nontargets).astype(np.int64)
     return _block_ends(trials.scores, ends), np.repeat(outline.llr, 2)
 

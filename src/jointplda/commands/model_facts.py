@@ -34,7 +34,7 @@ def training_channels(model: Model) -> dict[str, list[str]]:
     if model.fitted_.training is None:
         return {}
     names = model.fitted_.condition_names
-    channels = zip(model.fitted_.kept, model.fitted_.training.channels, strict=True)
+    channels = zip(model.fitted_.conditions_used, model.fitted_.training.channels, strict=True)
     return {names[k]: [str(label) for label in labels] for k, labels in channels}
 
 

@@ -4,12 +4,10 @@ import time
 
 import numpy as np
 
-from jointplda._validation import check_number
 from jointplda.commands.console import bytes_text, print_facts, print_json, seconds_text
 from jointplda.commands.settings_search import channel_arguments
 from jointplda.estimators.pipeline import Pipeline
 from jointplda.evaluation.labelled_samples import LabelledSamples
-from jointplda.preprocessing import LDA, PCA, Reduce
 
 SECONDS_PER_ITERATION = 2e-3  # of any iteration, however little work it does
 
@@ -19,11 +17,7 @@ def planned_dimension(pipe: Pipeline, samples: LabelledSamples) -> int:
     count, dimension = len(samples.X), int(samples.X.shape[1])
     speakers = len(set(samples.speakers.tolist()))
     for _, step in pipe.steps[:-1]:
-        if isinstance(step, PCA | LDA):
-            most, size = min(dimension, count if isinstance(step, PCA) else speakers - 1), step.n_components
-            dimension = most if size is None else int(check_number("n_components", size, 1, most, whole=True))
-        elif isinstance(step, Reduce) and speakers >= step.least_speakers and min(count, dimension) > step.n_components:
-            dimension = int(step.n_components)
+        dimension = step.kept(count, dimension, speakers)
     return dimension
 
 

@@ -47,9 +47,9 @@ def train(request: TrainRequest, messages: Messages) -> None:
 
 def _make_pipe(request: TrainRequest) -> Pipeline:
     """Preprocessing and a model that is not fitted yet."""
-    settings = {"random_state": request.seed, **request.settings(*GIVEN)}
+    settings = request.settings(*GIVEN)
     if request.searches:
-        return settings_search.search_pipeline(request.steps, **settings)
+        return settings_search.search_pipeline(request.steps, random_state=request.seed, **settings)
     settings |= request.settings(*CHOSEN)
     return make_pipeline(
         *settings_search.step_objects(request.steps), JointPLDA(**settings) if request.channels else PLDA(**settings)

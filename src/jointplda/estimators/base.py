@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from jointplda._typing import Array
-from jointplda._validation import check_choice, check_number
+from jointplda._validation import check_number
 from jointplda.calibration.affine import AffineCalibration
 from jointplda.errors import InputError, warn
 from jointplda.estimators import model_file
@@ -23,12 +23,12 @@ from jointplda.labels import MISSING
 from jointplda.linalg import cholesky
 from jointplda.model.channel_shrinkage import ChannelShrinkage
 from jointplda.model.fit import FitSettings, Problem, fit, supported_rank
-from jointplda.model.interaction import NO_INTERACTION, CellProblem, InteractionSettings, held_cells, with_loading
+from jointplda.model.fitted import FittedModel
+from jointplda.model.interaction import NO_INTERACTION, InteractionSettings, cell_means, held_cells, with_cell_factor
 from jointplda.model.parameters import Parameters
 from jointplda.model.plan import Plan, make_plan
 from jointplda.model.speaker_split import joined_speaker
 from jointplda.model.statistics import Statistics, encode_all
-from jointplda.scoring.fitted import FittedModel
 from jointplda.scoring.scorer import Scorer
 
 LEAST_FLOOR = 1e-8  # below this, rounding decides
@@ -80,14 +80,11 @@ class BasePLDA(ModelEstimator):
     noise: str
     max_iter: int
     tol: float
-    init: str
-    n_init: int
     noise_prior: float
     speaker_prior: float
     noise_floor: float
     warm_start: bool
     callback: Callable[..., object] | None
-    random_state: Any
 
     channels_shared = True
     """Whether two samples can be in the same channel."""
@@ -122,7 +119,7 @@ class BasePLDA(ModelEstimator):
         fitted = checked_model(mean, V, U, D, channel_ranks, channels_shared=cls.channels_shared)
         model = cls()
         off_diagonal = bool(np.any(np.diag(np.diagonal(fitted.precision)) != fitted.precision))
-        model.set_params(speaker_rank=fitted.loadings[0].shape[1], noise="full" if off_diagonal else "diagonal")
+        model.set_params(speaker_rank=fitted.factors[0].rank, noise="full" if off_diagonal else "diagonal")
         model._set_channel_rank(fitted.channel_ranks)
         model._take(fitted)
         return model
@@ -148,7 +145,7 @@ class BasePLDA(ModelEstimator):
     @property
     def V_(self) -> Array:
         """Speaker loading, (d, Ry), with orthogonal columns, the longest first."""
-        return self.fitted_.loadings[0]
+        return self.fitted_.factors[0].loading
 
     @property
     def U_(self) -> Array:
@@ -245,13 +242,13 @@ class BasePLDA(ModelEstimator):
         codes, labels, _ = encode_all(y, self._conditions(channels, n), n)
         rng = generator(random_state)
         X = parameters.mean + rng.standard_normal((n, len(parameters.mean))) @ cholesky(parameters.noise).T
-        for k, W in enumerate(parameters.loadings):
+        for k, W in enumerate(parameters.without_cell().loadings):
             alone = codes[:, k] == MISSING
             index = np.where(alone, len(labels[k]) + np.cumsum(alone) - 1, codes[:, k])
             X += rng.standard_normal((len(labels[k]) + int(alone.sum()), W.shape[1]))[index] @ W.T
         G = self.fitted_.cell_loading
         if G.shape[1]:
-            codes = codes[:, [0, *(1 + k for k in self.fitted_.kept)]]
+            codes = codes[:, [0, *(1 + k for k in self.fitted_.conditions_used)]]
             apart = np.where((codes == MISSING).any(axis=1), np.arange(n), -1)
             cells = np.unique(np.column_stack([codes, apart]), axis=0, return_inverse=True)[1].reshape(-1)
             X += rng.standard_normal((int(cells.max()) + 1, G.shape[1]))[cells] @ G.T
@@ -267,8 +264,10 @@ class BasePLDA(ModelEstimator):
         used = statistics.with_conditions(kept)
         if interaction.form == "fixed" or (interaction.form == "proportional" and self._settings().noise_prior):
             return make_plan(held_cells(used, interaction.kappa, even=0.0)[0], shrinkage.ranks)
-        cells = CellProblem.of(used, interacting=interacting, full=full)
-        return make_plan(cells.statistics, (*shrinkage.ranks, interaction.rank) if full else shrinkage.ranks)
+        means = cell_means(used)[0] if interacting else used
+        if full:
+            return make_plan(with_cell_factor(means), (*shrinkage.ranks, interaction.rank))
+        return make_plan(means, shrinkage.ranks)
 
     def _fit_samples(self, X: Any, y: Any, channels: Any) -> Self:
         with unchanged_by_errors(self):
@@ -285,29 +284,25 @@ class BasePLDA(ModelEstimator):
         used = statistics.with_conditions(kept)
         warm = self._warm_parameters(statistics.conditions, kept, shrinkage.ranks)
         if not kept:  # without channels a cell is a speaker
-            settings = replace(settings, interaction=replace(NO_INTERACTION, share=settings.interaction.share))
+            settings = replace(settings, interaction=NO_INTERACTION)
         problem = Problem.of(used, shrinkage.ranks, settings.interaction, noise_prior=bool(settings.noise_prior))
-        result = fit(problem, settings, generator(self.random_state), warm)
+        result = fit(problem, settings, warm)
         fitted = fitted_model(result, statistics, kept, shrinkage, channels_shared=self.channels_shared)
-        self._take(fitted.with_cell_share(settings.interaction.share))
+        self._take(fitted.with_cell_share(self._cell_share()))
         warn_of_fit(result, used, self.tol, settings.noise_floor)
         return self
 
     def _settings(self) -> FitSettings:
         check_number("max_iter", self.max_iter, 1, whole=True)
-        check_number("n_init", self.n_init, 1, whole=True)
         check_number("tol", self.tol, 0.0)
         check_number("noise_prior", self.noise_prior, 0.0, 1e9)
         check_number("speaker_prior", self.speaker_prior, 0.0, 1e9)
         check_number("noise_floor", self.noise_floor, 0.0, 1.0)
-        check_choice("init", self.init, ("moments", "random"))
         check_callback(self.callback)
         return FitSettings(
             diagonal=self._diagonal(),
             max_iter=int(self.max_iter),
             tol=float(self.tol),
-            init=self.init,
-            n_init=int(self.n_init),
             noise_prior=float(self.noise_prior),
             speaker_prior=float(self.speaker_prior),
             noise_floor=max(float(self.noise_floor), LEAST_FLOOR),
@@ -339,17 +334,16 @@ class BasePLDA(ModelEstimator):
         if not (self.warm_start and "fitted_" in self.__dict__):
             return None
         before = self.fitted_
-        old, old_kept = before.parameters.active()
-        old = old if before.shrinkage is None else before.shrinkage.undo(old)
-        same = before.conditions in (None, names) and old_kept == kept and old.ranks == ranks
-        interaction = self._interaction(len(old.mean))
-        form = interaction.form
-        if form == "split" and before.G is not None:
-            old = joined_speaker(old, before.G)
+        old = before.used if before.shrinkage is None else before.shrinkage.undo(before.used)
+        old_kept = [k for k, rank in enumerate(before.channel_ranks) if rank]
+        same = before.conditions in (None, names) and old_kept == kept and old.without_cell().ranks == ranks
+        interaction, cell = self._interaction(len(old.mean)), old.cell
+        form, full = interaction.form, cell is not None and not cell.proportional
+        if form == "split" and full:
+            old = joined_speaker(old)
         else:
-            old = with_loading(old, before.G)
-            same &= (before.G is not None) == (form == "full") and (form != "none" or not before.interacts)
-            same &= before.G is None or before.G.shape[1] == interaction.rank
+            same &= full == (form == "full") and (form != "none" or cell is None)
+            same &= not full or cell is None or cell.rank == interaction.rank
         return old if same and len(old.mean) == self.n_features_in_ else None
 
     def _channel_shrinkage(self, conditions: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -359,6 +353,10 @@ class BasePLDA(ModelEstimator):
     def _interaction(self, d: int) -> InteractionSettings:
         """How the interaction of speaker and channel is fitted in d dimensions."""
         return NO_INTERACTION
+
+    def _cell_share(self) -> float:
+        """The share of the interaction that scoring counts on."""
+        return 1.0
 
     def _diagonal(self) -> bool:
         """Whether D is diagonal."""

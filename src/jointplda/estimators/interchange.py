@@ -1,14 +1,16 @@
-"""Conversion of models from and to Kaldi's PLDA."""
+"""Conversion of models from and to Kaldi's PLDA, by way of their covariances."""
 
 from typing import Any
 
 import numpy as np
+from scipy.linalg import eigh
 
+from jointplda._typing import Array
 from jointplda.errors import InputError, Remedy, warn
 from jointplda.estimators.automatic import JointPLDACV
 from jointplda.estimators.base import BasePLDA
 from jointplda.estimators.plain import PLDA
-from jointplda.formats.foreign_plda import KaldiPlda, from_covariances, to_covariances
+from jointplda.formats.foreign_plda import KaldiPlda
 from jointplda.linalg import inverse, symmetric
 
 
@@ -58,3 +60,57 @@ def to_kaldi(model: Any, *, absorb_channel: bool = False) -> KaldiPlda:
             )
         within = within + model.U_ @ model.U_.T
     return from_covariances(model.mean_, model.V_ @ model.V_.T, symmetric(within))
+
+
+def to_covariances(plda: KaldiPlda) -> tuple[Array, Array, Array]:
+    """Covariances of a model: within = A^-1 A^-T, between = A^-1 diag(psi) A^-T.
+
+    Parameters
+    ----------
+    plda : KaldiPlda
+
+    Returns
+    -------
+    mean : ndarray, shape (d,)
+    between, within : ndarray, shape (d, d)
+    """
+    try:
+        back = np.linalg.inv(plda.transform)
+    except np.linalg.LinAlgError:
+        raise InputError(
+            "the transform of the PLDA model has no inverse, so the model has no covariances.", parameter="plda"
+        ) from None
+    return plda.mean, symmetric((back * plda.psi) @ back.T), symmetric(back @ back.T)
+
+
+def from_covariances(mean: Array, between: Array, within: Array) -> KaldiPlda:
+    """A model from its covariances, by diagonalising both at once; psi in descending order.
+
+    Parameters
+    ----------
+    mean : ndarray, shape (d,)
+    between, within : ndarray, shape (d, d)
+        Symmetric; ``within`` positive definite, ``between`` positive semidefinite.
+
+    Returns
+    -------
+    plda : KaldiPlda
+    """
+    mean, between, within = (np.asarray(a, dtype=np.float64) for a in (mean, between, within))
+    for name, matrix in (("between", between), ("within", within)):
+        if matrix.shape != (mean.size, mean.size):
+            raise InputError(f"expected shape {(mean.size, mean.size)}, got {matrix.shape}.", parameter=name)
+        if not np.all(np.isfinite(matrix)) or not np.allclose(matrix, matrix.T, atol=1e-8 * np.abs(matrix).max()):
+            raise InputError("expected a finite and symmetric matrix.", parameter=name)
+    try:
+        psi, vectors = eigh(symmetric(between), symmetric(within))
+    except np.linalg.LinAlgError:
+        raise InputError(
+            "expected a positive definite matrix; add a small number to its diagonal.", parameter="within"
+        ) from None
+    if psi[0] < -1e-8 * max(psi[-1], 1.0):
+        raise InputError(
+            f"expected a positive semidefinite matrix, got one with a variance of {psi[0]:.3g} relative to within.",
+            parameter="between",
+        )
+    return KaldiPlda(mean, np.ascontiguousarray(vectors[:, ::-1].T), np.maximum(psi[::-1], 0.0))

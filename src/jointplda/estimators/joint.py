@@ -39,10 +39,6 @@ class JointPLDA(BasePLDA):
         Greatest number of EM iterations.
     tol : float
         Stop when an iteration gains less than this many nats per sample.
-    init : {"moments", "random"}
-        Where the first run of EM starts: from the moments of the data, or from random loadings.
-    n_init : int
-        Number of EM runs; the one that ends with the highest likelihood is kept. All but the first start at random.
     noise_prior, speaker_prior : float
         Strengths of the priors that shrink D^-1 and V V' towards scaled identities. 1 is one prior sample per sample,
         and one prior speaker per speaker; 0 is maximum likelihood. A speaker prior needs V of full rank.
@@ -76,8 +72,6 @@ class JointPLDA(BasePLDA):
         within two seconds stops the program), so an interrupted fit can go on later.
     callback : callable, optional
         Called after every iteration with a ``jointplda.Progress`` whose detail is an ``Iteration``.
-    random_state : int, Generator or RandomState, optional
-        Seed of random starts.
 
     Attributes
     ----------
@@ -121,8 +115,6 @@ class JointPLDA(BasePLDA):
         noise: str = "full",
         max_iter: int = 100,
         tol: float = 1e-6,
-        init: str = "moments",
-        n_init: int = 1,
         noise_prior: float = 0.0,
         speaker_prior: float = 0.0,
         channel_share: float | Sequence[float] = 1.0,
@@ -134,15 +126,12 @@ class JointPLDA(BasePLDA):
         noise_floor: float = 1e-6,
         warm_start: bool = False,
         callback: ProgressCallback | None = None,
-        random_state: Any = None,
     ) -> None:
         self.speaker_rank = speaker_rank
         self.channel_rank = channel_rank
         self.noise = noise
         self.max_iter = max_iter
         self.tol = tol
-        self.init = init
-        self.n_init = n_init
         self.noise_prior = noise_prior
         self.speaker_prior = speaker_prior
         self.channel_share = channel_share
@@ -154,7 +143,6 @@ class JointPLDA(BasePLDA):
         self.noise_floor = noise_floor
         self.warm_start = warm_start
         self.callback = callback
-        self.random_state = random_state
 
     def fit(self, X: Any, y: Any, channels: Any = None) -> Self:
         """Fit to labelled embeddings.
@@ -236,31 +224,30 @@ class JointPLDA(BasePLDA):
         model = super().from_parameters(mean, V, U, D, channel_ranks)
         share = check_number("cell_share", cell_share, 0.0, 1.0)
         fitted = checked_interaction(model.fitted_, interaction)
-        kappa = fitted.kappa if fitted.G is None else "full"
-        model.set_params(interaction=kappa, cell_share=share)
+        cell = fitted.used.cell
+        free = cell is not None and not cell.proportional
+        model.set_params(interaction="full" if free else fitted.used.kappa, cell_share=share)
         model._take(fitted.with_cell_share(share))
         return model
 
     @property
     def interaction_(self) -> float:
         """kappa: variance that a speaker and a channel share beside their own, relative to the noise (mean over D)."""
-        fitted = self.fitted_
-        return (
-            fitted.kappa
-            if fitted.G is None
-            else float(np.sum((fitted.precision @ fitted.G) * fitted.G)) / len(fitted.mean)
-        )
+        return self.fitted_.used.kappa
 
     @property
     def G_(self) -> Array:
         """Loading of the interaction, (d, r); (d, 0) without one."""
         return self.fitted_.cell_loading
 
+    def _cell_share(self) -> float:
+        return check_number("cell_share", self.cell_share, 0.0, 1.0)
+
     def _interaction(self, d: int) -> InteractionSettings:
-        share = check_number("cell_share", self.cell_share, 0.0, 1.0)
+        self._cell_share()
         if not isinstance(self.interaction, str):
             kappa = check_number("interaction", self.interaction, 0.0, MOST)
-            return InteractionSettings("fixed" if kappa else "none", kappa, share=share)
+            return InteractionSettings("fixed" if kappa else "none", kappa)
         form = check_choice("interaction", self.interaction, ("proportional", "full", "split"))
         try:
             value, weight = self.interaction_prior
@@ -271,7 +258,7 @@ class JointPLDA(BasePLDA):
         prior = KappaPrior(value, check_number("interaction_prior", weight, 0.0, 1e9))
         rank = d if self.interaction_rank is None else self.interaction_rank
         rank = int(check_number("interaction_rank", rank, 1, d, whole=True)) if form == "full" else 0
-        return InteractionSettings(form, value or 0.1, rank, prior, share)
+        return InteractionSettings(form, value or 0.1, rank, prior)
 
     def _channel_shrinkage(self, conditions: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
         shares = per_condition("channel_share", self.channel_share, conditions, 0.0, 1.0)

@@ -6,7 +6,7 @@ import numpy as np
 
 from jointplda.errors import InputError
 from jointplda.estimators.scoring_methods import ScoringMethods
-from jointplda.model.interaction import CellProblem, with_loading
+from jointplda.model.interaction import CellProblem
 from jointplda.model.posterior import Posterior, posterior
 from jointplda.model.statistics import Statistics
 
@@ -49,7 +49,7 @@ class LikelihoodMethods(ScoringMethods):
         """
         matrix = self._checked(X)
         fitted = self._scorer().fitted
-        return posterior(matrix, y, self._conditions(channels, len(matrix)), fitted.parameters, fitted.G)
+        return posterior(matrix, y, self._conditions(channels, len(matrix)), fitted.parameters)
 
     def _statistics(self, matrix: Any, y: Any, channels: Any, sample_weight: Any = None) -> Statistics:
         cells, channels = self._scorer().fitted.interacts, self._conditions(channels, len(matrix))
@@ -57,10 +57,9 @@ class LikelihoodMethods(ScoringMethods):
 
     def _log_likelihood(self, statistics: Statistics) -> float:
         fitted = self._scorer().fitted
-        active, kept = fitted.parameters.active()
-        used = statistics.with_conditions(kept)
-        cells = CellProblem.of(used, interacting=fitted.interacts, full=fitted.G is not None)
-        return cells.log_likelihood(with_loading(active, fitted.G))
+        kept = [k for k, rank in enumerate(fitted.channel_ranks) if rank]
+        problem = CellProblem.of(statistics.with_conditions(kept), fitted.used)
+        return problem.log_likelihood(problem.solved()[1])
 
     def _conditions(self, channels: Any, n: int) -> Any:
         """Channels with one column per condition of the fitted model, in the order of training."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from jointplda.errors import FileError, InputError
-from jointplda.scoring.fitted import FittedModel
+from jointplda.model.fitted import FittedModel
 from jointplda.selection.selection_record import Selection
 from jointplda.storage.records import read_record, write_record
 
@@ -110,7 +110,7 @@ def restore_feature_names(estimator: Any, model: ModelDescription) -> None:
 
 def _check(path: str | PathLike[str], fitted: FittedModel) -> None:
     d = len(fitted.mean)
-    arrays = (fitted.mean, *fitted.loadings, fitted.precision)
+    arrays = (fitted.mean, *(factor.loading for factor in fitted.factors), fitted.precision)
     shapes = [array.shape[:1] for array in arrays]
     if (
         set(shapes) != {(d,)}

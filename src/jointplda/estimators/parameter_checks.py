@@ -11,8 +11,10 @@ from jointplda._typing import Array
 from jointplda._validation import check_number
 from jointplda.errors import InputError
 from jointplda.linalg import cholesky, symmetric
+from jointplda.model.fitted import FittedModel, Trace
+from jointplda.model.interaction import with_cell, with_proportional_cell
 from jointplda.model.kappa import MOST
-from jointplda.scoring.fitted import FittedModel, Trace
+from jointplda.model.parameters import CONDITION, SAMPLE, SPEAKER, Factor
 
 
 def canonical(W: Array) -> Array:
@@ -66,22 +68,25 @@ def checked_model(
     if not np.allclose(D, D.T, rtol=1e-6, atol=1e-9 * float(np.abs(D).max())):
         raise InputError("expected a symmetric precision matrix.", parameter="D")
     ends = np.cumsum([0, *ranks])
-    loadings = (V.copy(), *(U[:, a:b].copy() for a, b in pairwise(ends)))
-    return FittedModel(mean.copy(), loadings, symmetric(D), None, channels_shared, Trace(np.zeros(0), False))
+    kind = CONDITION if channels_shared else SAMPLE
+    conditions = (Factor(f"condition {k + 1}", U[:, a:b].copy(), kind) for k, (a, b) in enumerate(pairwise(ends)))
+    factors = (Factor("speaker", V.copy(), SPEAKER), *conditions)
+    return FittedModel(mean.copy(), factors, symmetric(D), None, channels_shared, Trace(np.zeros(0), False))
 
 
 def checked_interaction(fitted: FittedModel, interaction: Any) -> FittedModel:
     """The same model with an interaction: kappa, or a loading G (d, r)."""
-    if np.any(interaction) and not fitted.kept and np.ndim(interaction) == 0:
+    if np.any(interaction) and not fitted.conditions_used and np.ndim(interaction) == 0:
         problem = f"got {interaction!r:.20}, but without channels (U) there are no cells to share it."
         raise InputError(problem, parameter="interaction")
     if np.ndim(interaction) == 0:
-        return replace(fitted, kappa=check_number("interaction", interaction, 0.0, MOST))
+        kappa = check_number("interaction", interaction, 0.0, MOST)
+        return replace(fitted, factors=with_proportional_cell(fitted.parameters, kappa).factors)
     G = _finite(interaction, "interaction")
     if G.ndim != 2 or len(G) != len(fitted.mean):
         problem = f"expected kappa, or G of shape ({len(fitted.mean)}, r), got shape {G.shape}."
         raise InputError(problem, parameter="interaction")
-    return replace(fitted, G=G.copy() if G.shape[1] else None)
+    return replace(fitted, factors=with_cell(fitted.parameters, G.copy()).factors) if G.shape[1] else fitted
 
 
 def _finite(values: Any, name: str) -> Array:

@@ -4,7 +4,6 @@ from os import PathLike
 from typing import Any, Self
 
 from sklearn import get_config
-from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline as _SklearnPipeline
 from sklearn.pipeline import _name_estimators
 from sklearn.utils.validation import check_is_fitted
@@ -17,10 +16,9 @@ from jointplda.estimators.base import ModelEstimator
 from jointplda.estimators.joint import JointPLDA
 from jointplda.estimators.likelihood_methods import LikelihoodMethods
 from jointplda.estimators.plain import PLDA
-from jointplda.preprocessing import LDA, PCA, Center, LengthNorm, Reduce
+from jointplda.preprocessing import STEPS, Center, LengthNorm, Reduce
 from jointplda.scoring.scorer import Scorer
 
-STEPS: dict[str, type[BaseEstimator]] = {cls.__name__: cls for cls in (Center, LengthNorm, PCA, Reduce, LDA)}
 MODELS: dict[str, type[ModelEstimator]] = {cls.__name__: cls for cls in (PLDA, JointPLDA, JointPLDACV)}
 
 

@@ -23,8 +23,8 @@ class PLDA(BasePLDA):
     noise : {"auto", "full", "diagonal"}
         Noise covariance; "auto" is full without U and diagonal with U, which a full noise covariance would make
         superfluous.
-    speaker_rank, max_iter, tol, init, n_init, noise_prior, speaker_prior, noise_floor, warm_start, callback
-        As in ``JointPLDA``; so is ``random_state``.
+    speaker_rank, max_iter, tol, noise_prior, speaker_prior, noise_floor, warm_start, callback
+        As in ``JointPLDA``.
 
     Attributes
     ----------
@@ -50,28 +50,22 @@ class PLDA(BasePLDA):
         noise: str = "auto",
         max_iter: int = 100,
         tol: float = 1e-6,
-        init: str = "moments",
-        n_init: int = 1,
         noise_prior: float = 0.0,
         speaker_prior: float = 0.0,
         noise_floor: float = 1e-6,
         warm_start: bool = False,
         callback: ProgressCallback | None = None,
-        random_state: Any = None,
     ) -> None:
         self.speaker_rank = speaker_rank
         self.channel_rank = channel_rank
         self.noise = noise
         self.max_iter = max_iter
         self.tol = tol
-        self.init = init
-        self.n_init = n_init
         self.noise_prior = noise_prior
         self.speaker_prior = speaker_prior
         self.noise_floor = noise_floor
         self.warm_start = warm_start
         self.callback = callback
-        self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to embeddings X (n, d) of speakers y (n,)."""

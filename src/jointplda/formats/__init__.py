@@ -10,10 +10,8 @@ from jointplda.formats.embedding_writer import write_embeddings
 from jointplda.formats.enrollment_lists import read_enrollment, write_enrollment
 from jointplda.formats.foreign_plda import (
     KaldiPlda,
-    from_covariances,
     read_kaldi_plda,
     read_pyannote_plda,
-    to_covariances,
     write_kaldi_plda,
     write_pyannote_plda,
 )
@@ -23,7 +21,6 @@ from jointplda.formats.trial_files import read_trials, write_trials
 
 __all__ = [
     "KaldiPlda",
-    "from_covariances",
     "match_ids",
     "read_embeddings",
     "read_enrollment",
@@ -32,7 +29,6 @@ __all__ = [
     "read_pyannote_plda",
     "read_scores",
     "read_trials",
-    "to_covariances",
     "write_embeddings",
     "write_enrollment",
     "write_kaldi_plda",

@@ -29,9 +29,7 @@ _FOLDER_SCRIPTS = ("xvector.scp", "ivector.scp", "embeddings.scp", "feats.scp")
 Arrays = Mapping[str, NDArray[Any]]
 
 
-def read_embeddings(
-    path: PathLikeStr, labels: PathLikeStr | LabelTable | None = None, strict: bool = False
-) -> EmbeddingTable:
+def read_embeddings(path: PathLikeStr, labels: PathLikeStr | LabelTable | None = None) -> EmbeddingTable:
     """Read embeddings, their ids and their labels.
 
     The content decides what the file is, not its name:
@@ -49,9 +47,8 @@ def read_embeddings(
     ----------
     path : path
     labels : path or LabelTable, optional
-        Labels to join by id; its columns replace those of the same name. See ``read_labels``.
-    strict : bool
-        Refuse embeddings that have no row in ``labels``. By default their labels are missing (empty texts).
+        Labels to join by id; its columns replace those of the same name. See ``read_labels``. The labels of
+        embeddings that have no row there are missing (empty texts).
 
     Returns
     -------
@@ -71,7 +68,7 @@ def read_embeddings(
     if bare_matrix:
         table = _with_table_beside(table, file, labels)
     if labels is not None:
-        table = _joined(table, labels, file, strict)
+        table = _joined(table, labels, file)
     if not len(table.ids):
         if bare_matrix:
             raise InputError(
@@ -147,7 +144,7 @@ def _from_folder(folder: Path) -> tuple[Path, EmbeddingTable]:
     table = read_scp(existing(script))
     for labels in sorted(folder.glob("utt2*")):
         if labels.is_file() and kaldi_column(labels.name):
-            table = _by_id(table, read_labels(labels), labels, strict=False)
+            table = _by_id(table, read_labels(labels), labels)
     return script, table
 
 
@@ -186,12 +183,12 @@ def _numbers(X: NDArray[Any], what: str, path: Path) -> NDArray[Any]:
     return X.astype(np.float32 if X.dtype.kind == "f" and X.dtype.itemsize == 4 else np.float64, copy=False)
 
 
-def _joined(table: EmbeddingTable, labels: PathLikeStr | LabelTable, path: Path, strict: bool) -> EmbeddingTable:
+def _joined(table: EmbeddingTable, labels: PathLikeStr | LabelTable, path: Path) -> EmbeddingTable:
     by_row = not len(table.ids)
     where = Path("labels") if isinstance(labels, LabelTable) else Path(labels)
     joined = labels if isinstance(labels, LabelTable) else read_labels(where, rows_only=by_row)
     if not by_row:
-        return _by_id(table, joined, where, strict)
+        return _by_id(table, joined, where)
     if len(joined.ids) != len(table.X):
         raise InputError(
             f"{where}: {path} has no ids, so the labels should have one row for each of its {len(table.X)} rows; "
@@ -200,16 +197,13 @@ def _joined(table: EmbeddingTable, labels: PathLikeStr | LabelTable, path: Path,
     return replace(table, ids=joined.ids).with_columns(joined.columns)
 
 
-def _by_id(table: EmbeddingTable, labels: LabelTable, where: Path, strict: bool) -> EmbeddingTable:
+def _by_id(table: EmbeddingTable, labels: LabelTable, where: Path) -> EmbeddingTable:
     rows = labels.rows(table.ids.tolist())
-    missing = table.ids[rows < 0]
-    if len(missing) == len(rows):
+    if np.all(rows < 0):
         raise InputError(
             f"{where}: none of the {len(rows)} embeddings has a label here; their ids are like {str(table.ids[0])!r}, "
             f"those of the labels like {str(labels.ids[0])!r}."
         )
-    if strict and len(missing):
-        raise InputError(f"{where}: these embeddings have no labels: {listed(missing.tolist())}.")
     return table.with_columns({name: np.where(rows < 0, "", values[rows]) for name, values in labels.columns.items()})
 
 

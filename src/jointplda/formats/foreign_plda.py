@@ -13,15 +13,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh
 
 from jointplda._typing import Array
-from jointplda._validation import check_choice
-from jointplda.errors import FileError, InputError
+from jointplda.errors import FileError
 from jointplda.formats.kaldi import BINARY, binary, read_binary
 from jointplda.formats.npy import NPZ_MAGIC, read_npz, write_npz
-from jointplda.formats.text import PathLikeStr, existing, head, opened, target_file, text_file
-from jointplda.linalg import symmetric
+from jointplda.formats.text import PathLikeStr, existing, head, opened, target_file
 
 _OPEN, _CLOSE = b"<Plda> ", b"</Plda> "
 
@@ -91,32 +88,18 @@ def _text_parts(path: Path) -> list[NDArray[Any]]:
     return [mean, transform.reshape(rows, -1) if rows and transform.size % rows == 0 else transform, psi]
 
 
-def write_kaldi_plda(plda: KaldiPlda, path: PathLikeStr, kind: str = "binary") -> None:
-    """Write Kaldi's ``plda`` file.
+def write_kaldi_plda(plda: KaldiPlda, path: PathLikeStr) -> None:
+    """Write Kaldi's ``plda`` file, in binary form.
 
     Parameters
     ----------
     plda : KaldiPlda
     path : path
-    kind : {"binary", "text"}
     """
-    check_choice("kind", kind, ("binary", "text"))
     checked = _checked(plda.mean, plda.transform, plda.psi, Path(path))
     parts = (checked.mean, checked.transform, checked.psi)
-    if kind == "binary":
-        with target_file(path) as name, open(name, "wb") as stream:
-            stream.write(BINARY + _OPEN + b"".join(binary(part) for part in parts) + _CLOSE)
-        return
-    with text_file(path) as text:
-        text.write(_OPEN.decode())
-        for part in parts:
-            rows = "".join(f"\n  {_row(row)}" for row in part) if part.ndim == 2 else _row(part)
-            text.write(f" [ {rows} ]\n")
-        text.write(_CLOSE.decode())
-
-
-def _row(values: Array) -> str:
-    return " ".join(repr(value) for value in values.tolist())
+    with target_file(path) as name, open(name, "wb") as stream:
+        stream.write(BINARY + _OPEN + b"".join(binary(part) for part in parts) + _CLOSE)
 
 
 def read_pyannote_plda(path: PathLikeStr) -> KaldiPlda:
@@ -144,60 +127,6 @@ def write_pyannote_plda(plda: KaldiPlda, path: PathLikeStr) -> None:
     """
     checked = _checked(plda.mean, plda.transform, plda.psi, Path(path))
     write_npz(path, {"mu": checked.mean, "tr": checked.transform, "psi": checked.psi})
-
-
-def to_covariances(plda: KaldiPlda) -> tuple[Array, Array, Array]:
-    """Covariances of a model: within = A^-1 A^-T, between = A^-1 diag(psi) A^-T.
-
-    Parameters
-    ----------
-    plda : KaldiPlda
-
-    Returns
-    -------
-    mean : ndarray, shape (d,)
-    between, within : ndarray, shape (d, d)
-    """
-    try:
-        inverse = np.linalg.inv(plda.transform)
-    except np.linalg.LinAlgError:
-        raise InputError(
-            "the transform of the PLDA model has no inverse, so the model has no covariances.", parameter="plda"
-        ) from None
-    return plda.mean, symmetric((inverse * plda.psi) @ inverse.T), symmetric(inverse @ inverse.T)
-
-
-def from_covariances(mean: Array, between: Array, within: Array) -> KaldiPlda:
-    """A model from its covariances, by diagonalising both at once; psi in descending order.
-
-    Parameters
-    ----------
-    mean : ndarray, shape (d,)
-    between, within : ndarray, shape (d, d)
-        Symmetric; ``within`` positive definite, ``between`` positive semidefinite.
-
-    Returns
-    -------
-    plda : KaldiPlda
-    """
-    mean, between, within = (np.asarray(a, dtype=np.float64) for a in (mean, between, within))
-    for name, matrix in (("between", between), ("within", within)):
-        if matrix.shape != (mean.size, mean.size):
-            raise InputError(f"expected shape {(mean.size, mean.size)}, got {matrix.shape}.", parameter=name)
-        if not np.all(np.isfinite(matrix)) or not np.allclose(matrix, matrix.T, atol=1e-8 * np.abs(matrix).max()):
-            raise InputError("expected a finite and symmetric matrix.", parameter=name)
-    try:
-        psi, vectors = eigh(symmetric(between), symmetric(within))
-    except np.linalg.LinAlgError:
-        raise InputError(
-            "expected a positive definite matrix; add a small number to its diagonal.", parameter="within"
-        ) from None
-    if psi[0] < -1e-8 * max(psi[-1], 1.0):
-        raise InputError(
-            f"expected a positive semidefinite matrix, got one with a variance of {psi[0]:.3g} relative to within.",
-            parameter="between",
-        )
-    return KaldiPlda(mean, np.ascontiguousarray(vectors[:, ::-1].T), np.maximum(psi[::-1], 0.0))
 
 
 def _arrays(path: PathLikeStr, names: tuple[str, ...]) -> dict[str, NDArray[Any]]:

@@ -14,7 +14,7 @@ from jointplda.metrics.measures import (
     min_cllr,
     min_dcf,
 )
-from jointplda.metrics.roc_curve import roc, roc_at
+from jointplda.metrics.roc_curve import roc
 from jointplda.metrics.speaker_bootstrap import Bootstrap, bootstrap
 
 __all__ = [
@@ -37,5 +37,4 @@ __all__ = [
     "min_cllr",
     "min_dcf",
     "roc",
-    "roc_at",
 ]

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from jointplda._typing import Array, BoolArray
 from jointplda.errors import InputError
@@ -52,6 +52,38 @@ class Measures:
     targets: int = 0
     nontargets: int = 0
     hull: Hull | None = field(default=None, repr=False, compare=False)
+
+    @classmethod
+    def of(
+        cls,
+        outline: Hull,
+        priors: Sequence[float],
+        cost: float = float("nan"),
+        rates: Mapping[float, tuple[float, float]] | None = None,
+    ) -> "Measures":
+        """Every measure of a set of trials, from what they all need.
+
+        Parameters
+        ----------
+        outline : Hull
+            The ROC convex hull.
+        priors : sequence of float
+            Target priors of the detection costs.
+        cost : float
+            Cllr; NaN for scores that are not log-likelihood ratios.
+        rates : dict of float to (float, float), optional
+            P_miss and P_fa at the Bayes threshold of each prior; none for scores that are not log-likelihood ratios.
+        """
+        return cls(
+            eer=hull_eer(outline),
+            cllr=cost,
+            min_cllr=hull_min_cllr(outline),
+            min_dcf={prior: hull_min_dcf(outline, prior) for prior in priors},
+            act_dcf={prior: float(_dcf(p_miss, p_fa, prior)) for prior, (p_miss, p_fa) in (rates or {}).items()},
+            targets=int(outline.targets.sum()),
+            nontargets=int(outline.nontargets.sum()),
+            hull=outline,
+        )
 
     @property
     def calibration_loss(self) -> float:
@@ -100,16 +132,10 @@ def measure(scores: ArrayLike, target: ArrayLike, priors: Sequence[float] = PRIO
     with ThreadPoolExecutor(1) as beside:
         cost = beside.submit(_cllr, values, mask) if is_llr else None  # while the scores are sorted
         outline = hull_of_labels(labels_in_order(values, mask))
-    targets = int(np.count_nonzero(mask))
-    return Measures(
-        eer=hull_eer(outline),
-        cllr=float("nan") if cost is None else cost.result(),
-        min_cllr=hull_min_cllr(outline),
-        min_dcf={prior: hull_min_dcf(outline, prior) for prior in priors},
-        act_dcf={prior: _act_dcf(values, mask, prior, 1.0, 1.0) for prior in priors} if is_llr else {},
-        targets=targets,
-        nontargets=len(mask) - targets,
-        hull=outline,
+    if cost is None:
+        return Measures.of(outline, priors)
+    return Measures.of(
+        outline, priors, cost.result(), {prior: _rates(values, mask, bayes_threshold(prior)) for prior in priors}
     )
 
 
@@ -132,7 +158,8 @@ def act_dcf(
     scores: ArrayLike, target: ArrayLike, prior: float = 0.01, cost_miss: float = 1.0, cost_fa: float = 1.0
 ) -> float:
     """Normalised detection cost at the Bayes threshold, log [C_fa (1 - p) / (C_miss p)]; see ``min_dcf``."""
-    return _act_dcf(*as_trials(scores, target), prior, cost_miss, cost_fa)
+    rates = _rates(*as_trials(scores, target), bayes_threshold(prior, cost_miss, cost_fa))
+    return float(_dcf(*rates, prior, cost_miss, cost_fa))
 
 
 def cllr(scores: ArrayLike, target: ArrayLike, weights: ArrayLike | None = None) -> float:
@@ -161,8 +188,7 @@ def hull_eer(outline: Hull) -> float:
 
 def hull_min_dcf(outline: Hull, prior: float, cost_miss: float = 1.0, cost_fa: float = 1.0) -> float:
     """Least normalised detection cost over the hull's vertices."""
-    miss, false_alarm = _costs(prior, cost_miss, cost_fa)
-    return float(np.min(miss * outline.p_miss + false_alarm * outline.p_fa) / min(miss, false_alarm))
+    return float(np.min(_dcf(outline.p_miss, outline.p_fa, prior, cost_miss, cost_fa)))
 
 
 def hull_min_cllr(outline: Hull) -> float:
@@ -179,14 +205,26 @@ def bayes_threshold(prior: float, cost_miss: float = 1.0, cost_fa: float = 1.0) 
     return float(np.log(false_alarm / miss))
 
 
-def _act_dcf(scores: Array, target: BoolArray, prior: float, cost_miss: float, cost_fa: float) -> float:
-    miss, false_alarm = _costs(prior, cost_miss, cost_fa)
-    accepted = scores >= bayes_threshold(prior, cost_miss, cost_fa)
+def cost_in_bits(of_targets: float, of_nontargets: float) -> float:
+    """Cllr from the means of ln(1 + e^-s) over targets and of ln(1 + e^s) over non-targets."""
+    return float((of_targets + of_nontargets) / (2 * np.log(2)))
+
+
+def _rates(scores: Array, target: BoolArray, threshold: float) -> tuple[float, float]:
+    """P_miss and P_fa at one threshold."""
+    accepted = scores >= threshold
     targets = np.count_nonzero(target)
     accepted_targets = np.count_nonzero(accepted & target)
-    p_miss = 1.0 - accepted_targets / targets
     p_fa = (np.count_nonzero(accepted) - accepted_targets) / (len(target) - targets)
-    return float((miss * p_miss + false_alarm * p_fa) / min(miss, false_alarm))
+    return 1.0 - accepted_targets / targets, p_fa
+
+
+def _dcf(
+    p_miss: ArrayLike, p_fa: ArrayLike, prior: float, cost_miss: float = 1.0, cost_fa: float = 1.0
+) -> NDArray[np.float64]:
+    """Normalised detection cost at each pair of error rates."""
+    miss, false_alarm = _costs(prior, cost_miss, cost_fa)
+    return (miss * np.asarray(p_miss) + false_alarm * np.asarray(p_fa)) / min(miss, false_alarm)
 
 
 def _costs(prior: float, cost_miss: float, cost_fa: float) -> tuple[float, float]:
@@ -206,7 +244,7 @@ def _cllr(scores: Array, target: BoolArray) -> float:
         for start in range(0, len(scores), PIECE):
             sums += _softplus_sums(scores[start : start + PIECE], target[start : start + PIECE])
     targets = np.count_nonzero(target)
-    value = float((sums[0] / targets + sums[1] / (len(target) - targets)) / (2 * np.log(2)))
+    value = cost_in_bits(sums[0] / targets, sums[1] / (len(target) - targets))
     return value if value > _SMALL else _plain_cllr(scores, target)
 
 
@@ -234,9 +272,10 @@ def _softplus_sums(scores: Array, target: BoolArray) -> Array:
 
 def _plain_cllr(scores: Array, target: BoolArray, weights: Array | None = None) -> float:
     """Cllr by its definition, which is accurate however small the cost is."""
-    total = 0.0
     counted = np.ones(len(scores), dtype=bool) if weights is None else weights > 0  # 0 times infinity is 0
+    means = []
     for sign, one_class in ((-1.0, target), (1.0, ~target)):
         mask = one_class & counted
-        total += np.average(np.logaddexp(0.0, sign * scores[mask]), weights=None if weights is None else weights[mask])
-    return float(total / (2 * np.log(2)))
+        costs = np.logaddexp(0.0, sign * scores[mask])
+        means.append(np.average(costs, weights=None if weights is None else weights[mask]))
+    return cost_in_bits(*means)

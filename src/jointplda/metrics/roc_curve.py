@@ -4,28 +4,25 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jointplda._typing import Array
-from jointplda.metrics._checks import as_trials
 from jointplda.metrics._sorting import spread_ranks
 from jointplda.metrics.sorted_trials import SortedTrials
 
 
-def roc_at(scores: ArrayLike, target: ArrayLike, ratio: float = 1.02) -> tuple[Array, Array, Array]:
+def roc_for_drawing(trials: SortedTrials, ratio: float = 1.02) -> tuple[Array, Array, Array]:
     """Error rates at as many thresholds as a drawing needs.
 
-    Thresholds are scores of targets and of non-targets whose ranks, counted from either end, grow by ``ratio``.
+    Parameters
+    ----------
+    trials : SortedTrials
+        Trials in ascending order of score.
+    ratio : float
+        Thresholds are scores of targets and of non-targets whose ranks, counted from either end, grow by this ratio.
 
     Returns
     -------
     thresholds, p_miss, p_fa : ndarray, shape (k,)
         As in ``roc``, at fewer thresholds; the first accepts all trials and the last rejects all.
     """
-    values, mask = as_trials(scores, target)
-    order = np.argsort(values)
-    return sorted_roc_at(SortedTrials(values[order], mask[order]), ratio)
-
-
-def sorted_roc_at(trials: SortedTrials, ratio: float = 1.02) -> tuple[Array, Array, Array]:
-    """``roc_at`` of trials that are sorted already."""
     chosen = [each[spread_ranks(len(each), ratio, ratio)] for each in (trials.targets, trials.nontargets)]
     thresholds = np.append(np.unique(np.concatenate(chosen)), np.inf)
     p_miss, p_fa = trials.rates(thresholds)
@@ -48,9 +45,8 @@ def roc(scores: ArrayLike, target: ArrayLike) -> tuple[Array, Array, Array]:
     p_miss, p_fa : ndarray, shape (k + 1,)
         Share of targets below, and of non-targets at or above each threshold.
     """
-    values, mask = as_trials(scores, target)
-    order = np.argsort(values)
-    ordered, labels = values[order], mask[order]
+    trials = SortedTrials.of(scores, target)
+    ordered, labels = trials.scores, trials.target
     starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
     below = np.concatenate(([0], np.cumsum(labels)))[np.append(starts, len(labels))]
     position = np.append(starts, len(labels))

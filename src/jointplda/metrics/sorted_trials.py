@@ -4,8 +4,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from jointplda._typing import Array, BoolArray
+from jointplda.metrics._checks import as_trials
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,13 @@ class SortedTrials:
 
     scores: Array
     target: BoolArray
+
+    @classmethod
+    def of(cls, scores: ArrayLike, target: ArrayLike) -> "SortedTrials":
+        """Trials in any order, of both classes, once they are checked and sorted."""
+        values, mask = as_trials(scores, target)
+        order = np.argsort(values)
+        return cls(values[order], mask[order])
 
     @cached_property
     def targets(self) -> Array:

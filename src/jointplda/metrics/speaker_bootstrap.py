@@ -5,7 +5,7 @@ weight w_i w_j, a trial within speaker i the weight w_i. Scores are never copied
 speakers and by score bin, and all draws come from products of that sparse table with the weights of the pairs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,10 +20,8 @@ from jointplda.metrics._checks import as_trials
 from jointplda.metrics._sorting import spread_ranks
 from jointplda.metrics.convex_hull import pool
 from jointplda.metrics.measure_kind import Measure
-from jointplda.metrics.measures import PRIORS, Measures, bayes_threshold, hull_eer, hull_min_cllr
+from jointplda.metrics.measures import PRIORS, Measures, bayes_threshold, cost_in_bits
 from jointplda.progress import Progress, ProgressCallback
-
-Priors = Sequence[float]
 
 EXACT_BINS = 4096
 """Up to this number of distinct scores, each is a bin of its own and draws are exact."""
@@ -143,14 +141,14 @@ def bootstrap(
         _Class.of(bins[kind], len(edges) + 1, first[kind], second[kind], count, costs[kind] if is_llr else None)
         for kind in (mask, ~mask)
     ]
-    accepted = np.searchsorted(edges, [bayes_threshold(prior) for prior in priors]) + 1
+    accepted = {prior: int(np.searchsorted(edges, bayes_threshold(prior))) + 1 for prior in priors}
     rng = np.random.default_rng(seed)
-    estimates = _measure_draws(classes, np.ones((count, 1), dtype=np.float32), accepted, priors, is_llr)[0]
+    estimates = _measure_draws(classes, np.ones((count, 1), dtype=np.float32), accepted, is_llr)[0]
     results: list[dict[Measure, float]] = []
     while len(results) < draws:
         size = min(_DRAWS_AT_ONCE, draws - len(results))
         weights = rng.multinomial(count, np.full(count, 1 / count), size=size).T.astype(np.float32)
-        results += _measure_draws(classes, weights, accepted, priors, is_llr)
+        results += _measure_draws(classes, weights, accepted, is_llr)
         if callback is not None:
             callback(Progress("bootstrap", len(results), draws))
     drawn = {measure: np.array([each.get(measure, np.nan) for each in results]) for measure in estimates}
@@ -158,24 +156,23 @@ def bootstrap(
 
 
 def _measure_draws(
-    classes: "Sequence[_Class]", weights: NDArray[np.float32], accepted: IntArray, priors: Priors, is_llr: bool
+    classes: "Sequence[_Class]", weights: NDArray[np.float32], accepted: Mapping[float, int], is_llr: bool
 ) -> list[dict[Measure, float]]:
-    """Measures of draws from speakers' weights (speakers, draws)."""
-    (targets, target_cost), (nontargets, nontarget_cost) = (each.draw(weights) for each in classes)
-    rates = _Rates.of(targets, nontargets)
-    direct = {prior: rates.min_dcf(prior) for prior in priors}
-    actual = {prior: rates.act_dcf(prior, bound) for prior, bound in zip(priors, accepted, strict=True)}
-    cllr = rates.cllr(target_cost, nontarget_cost)
+    """Measures of draws from speakers' weights (speakers, draws), with the first bin above each prior's threshold."""
+    (targets, target_costs), (nontargets, nontarget_costs) = (each.draw(weights) for each in classes)
     measured: list[dict[Measure, float]] = []
-    for i in range(weights.shape[1]):
-        if not targets[:, i].any() or not nontargets[:, i].any():
+    for t, n, target_cost, nontarget_cost in zip(targets.T, nontargets.T, target_costs, nontarget_costs, strict=True):
+        if not t.any() or not n.any():
             measured.append({})
             continue
-        outline = pool(targets[:, i], nontargets[:, i])
-        least = {prior: float(values[i]) for prior, values in direct.items()}
-        act = {prior: float(values[i]) for prior, values in actual.items()} if is_llr else {}
-        cost = float(cllr[i]) if is_llr else float("nan")
-        measured.append(Measures(hull_eer(outline), cost, hull_min_cllr(outline), least, act).figures())
+        outline = pool(t, n)
+        if not is_llr:
+            measured.append(Measures.of(outline, list(accepted)).figures())
+            continue
+        rates = {p: (t[:first].sum() / t.sum(), 1.0 - n[:first].sum() / n.sum()) for p, first in accepted.items()}
+        cost = cost_in_bits(target_cost / t.sum(), nontarget_cost / n.sum())
+        cost = np.inf if cost > _INFINITE / 1e10 else cost
+        measured.append(Measures.of(outline, list(accepted), cost, rates).figures())
     return measured
 
 
@@ -212,37 +209,6 @@ class _Class:
             if self.costs is not None:
                 costs += self.costs[piece] @ pairs
         return counts, costs
-
-
-@dataclass(frozen=True)
-class _Rates:
-    """Error rates of all draws at the lower edge of every bin and above the last, each (bins + 1, draws)."""
-
-    p_miss: Array
-    p_fa: Array
-    targets: Array
-    nontargets: Array
-
-    @classmethod
-    def of(cls, targets: Array, nontargets: Array) -> "_Rates":
-        """Rates from weighted counts by bin (bins, draws); NaN where a class is absent."""
-        below, rejected = (np.vstack((np.zeros(c.shape[1]), np.cumsum(c, axis=0))) for c in (targets, nontargets))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return cls(below / below[-1], 1.0 - rejected / rejected[-1], below[-1], rejected[-1])
-
-    def min_dcf(self, prior: float) -> Array:
-        """Least normalised cost of every draw."""
-        return np.asarray(np.min(prior * self.p_miss + (1 - prior) * self.p_fa, axis=0) / min(prior, 1 - prior))
-
-    def act_dcf(self, prior: float, edge: int) -> Array:
-        """Normalised cost of every draw where the threshold is the lower edge of a bin."""
-        return np.asarray((prior * self.p_miss[edge] + (1 - prior) * self.p_fa[edge]) / min(prior, 1 - prior))
-
-    def cllr(self, target_cost: Array, nontarget_cost: Array) -> Array:
-        """Cllr of every draw from its weighted sums of ln(1 + e^-s) and ln(1 + e^s)."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            cost = (target_cost / self.targets + nontarget_cost / self.nontargets) / (2 * np.log(2))
-        return np.where(cost > _INFINITE / 1e10, np.inf, cost)
 
 
 def _edges(scores: Array, target: BoolArray, thresholds: Sequence[float]) -> Array:

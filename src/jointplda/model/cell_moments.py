@@ -6,6 +6,7 @@ import numpy as np
 from scipy.sparse import csr_array, diags_array
 
 from jointplda._typing import Array, IntArray
+from jointplda.linalg import symmetric
 from jointplda.model.cell_sums import WithinCells
 from jointplda.model.interaction import weighted_means, with_cell_condition
 from jointplda.model.kappa import KappaPrior
@@ -77,7 +78,7 @@ def cell_residual(statistics: Statistics) -> CellResidual:
         left[start : start + ROWS] -= np.sum((block @ design.inverse) * block, axis=1)
     scatter = centred.T @ centred - b.T @ design.inverse @ b
     inverse_size = float(np.maximum(left, 0.0) @ (1.0 / counts)) / freedom
-    return CellResidual(0.5 * (scatter + scatter.T), freedom, inverse_size, len(counts))
+    return CellResidual(symmetric(scatter), freedom, inverse_size, len(counts))
 
 
 def _frequent(codes: IntArray) -> IntArray:

@@ -16,9 +16,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from jointplda._typing import Array, IntArray
+from jointplda.linalg import sums_by_level
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,8 @@ def merged_cells(codes: IntArray, counts: Array, sums: Array) -> CellSums:
     """Add up the counts and sums of equal rows of codes."""
     distinct, which = np.unique(codes, axis=0, return_inverse=True)
     which = which.reshape(-1)
-    indicator = csr_array((np.ones(len(which)), which, np.arange(len(which) + 1)), shape=(len(which), len(distinct)))
     totals = np.bincount(which, counts, len(distinct)).astype(np.float64)
-    return CellSums(distinct, totals, np.asarray(indicator.T @ sums))
+    return CellSums(distinct, totals, sums_by_level(which, sums, len(distinct)))
 
 
 @dataclass(frozen=True)

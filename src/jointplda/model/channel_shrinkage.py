@@ -34,7 +34,7 @@ class ChannelShrinkage:
 
     def undo(self, parameters: Parameters) -> Parameters:
         """The parameters of EM from those of the model, so that EM can go on from there."""
-        V, *channels = parameters.loadings
+        (V, *channels), cell = _split(parameters)
         loadings, B = [], V @ V.T
         for U, rank, rho, s in zip(channels, self.ranks[1:], self.shares, self.priors, strict=True):
             A = U @ U.T
@@ -42,7 +42,7 @@ class ChannelShrinkage:
             loadings.append(_root(A, rank))
             B -= (1.0 - rho) * A
         first = V if min(self.shares, default=1.0) == 1.0 else _root(B, self.ranks[0])
-        return Parameters(parameters.mean, (first, *loadings), parameters.noise, parameters.kappa)
+        return parameters.with_loadings((first, *loadings, *cell))
 
 
 def with_channel_shares(parameters: Parameters, shares: Sequence[float]) -> Parameters:
@@ -50,11 +50,10 @@ def with_channel_shares(parameters: Parameters, shares: Sequence[float]) -> Para
 
     U_k becomes sqrt(rho_k) U_k and V V' becomes V V' + sum_k (1 - rho_k) U_k U_k'.
     """
-    V, *channels = parameters.loadings
+    (V, *channels), cell = _split(parameters)
     moved = [np.sqrt(1.0 - rho) * U for rho, U in zip(shares, channels, strict=True) if rho < 1.0]
     kept = [np.sqrt(rho) * U for rho, U in zip(shares, channels, strict=True)]
-    loadings = (np.concatenate([V, *moved], axis=1), *kept)
-    return Parameters(parameters.mean, loadings, parameters.noise, parameters.kappa)
+    return parameters.with_loadings((np.concatenate([V, *moved], axis=1), *kept, *cell))
 
 
 def with_channel_priors(parameters: Parameters, priors: Sequence[float]) -> Parameters:
@@ -63,9 +62,15 @@ def with_channel_priors(parameters: Parameters, priors: Sequence[float]) -> Para
     U U' becomes (U U' + s psi I) / (1 + s) with psi = tr(U U') / d. This is the mode under an inverse-Wishart prior
     that counts s channels for every channel of training.
     """
-    V, *channels = parameters.loadings
+    (V, *channels), cell = _split(parameters)
     shrunk = [_shrunk(U, s) if s else U for U, s in zip(channels, priors, strict=True)]
-    return Parameters(parameters.mean, (V, *shrunk), parameters.noise, parameters.kappa)
+    return parameters.with_loadings((V, *shrunk, *cell))
+
+
+def _split(parameters: Parameters) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+    """V and U of every condition, and the loading of the cell, if there is one."""
+    ends = len(parameters.without_cell().factors)
+    return parameters.loadings[:ends], parameters.loadings[ends:]
 
 
 def _shrunk(U: Array, s: float) -> Array:

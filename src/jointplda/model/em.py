@@ -33,6 +33,8 @@ class Iteration:
         Time that the iteration took.
     parameters : Parameters
         The model after this iteration.
+    kappa : float
+        Of an interaction in proportion to the noise, where it is estimated.
     """
 
     iteration: int
@@ -40,6 +42,7 @@ class Iteration:
     gain: float
     seconds: float
     parameters: Parameters
+    kappa: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,8 @@ class EMResult:
         The same after each iteration.
     stuck : bool
         Whether EM stopped because the next iteration would have lost likelihood, which only rounding can do.
+    kappa : float
+        Noise that the samples of a cell share, relative to C.
     """
 
     parameters: Parameters
@@ -62,6 +67,7 @@ class EMResult:
     converged: bool
     interrupted: bool
     stuck: bool = False
+    kappa: float = 0.0
 
     @property
     def last(self) -> float:
@@ -80,8 +86,8 @@ def _again() -> bool:
     return soon
 
 
-def _e_step(layout: Layout, parameters: Parameters, within: WithinCells | None) -> tuple[Moments, float]:
-    moments, log_likelihood = e_step(layout, parameters)
+def _e_step(layout: Layout, parameters: Parameters, kappa: float, within: WithinCells | None) -> tuple[Moments, float]:
+    moments, log_likelihood = e_step(layout, parameters, kappa)
     if within is not None:
         log_likelihood += within.log_likelihood(*inverse(parameters.noise))
     return moments, log_likelihood
@@ -90,6 +96,7 @@ def _e_step(layout: Layout, parameters: Parameters, within: WithinCells | None) 
 def run_em(
     layout: Layout,
     start: Parameters,
+    kappa: float = 0.0,
     *,
     prior: Prior,
     noise: NoiseModel,
@@ -106,26 +113,26 @@ def run_em(
     """
     n = layout.n_samples + (0.0 if within is None else within.freedom)
     parameters, trace, converged, stuck = start, [], False, False
-    moments, log_likelihood = _e_step(layout, parameters, within)
-    first = objective = (log_likelihood + prior.penalty(parameters)) / n
+    moments, log_likelihood = _e_step(layout, parameters, kappa, within)
+    first = objective = (log_likelihood + prior.penalty(parameters, kappa)) / n
     try:
         for iteration in range(1, max_iter + 1):
             began = time.perf_counter()
-            scatter = layout.scatter(parameters.kappa)
-            candidate = m_step(moments, parameters, scatter, layout.shift, prior, noise, within)
-            moments, log_likelihood = _e_step(layout, candidate, within)
-            gain = (log_likelihood + prior.penalty(candidate)) / n - objective
+            scatter = layout.scatter(kappa)
+            candidate, new = m_step(moments, parameters, scatter, layout.shift, prior, noise, within, kappa)
+            moments, log_likelihood = _e_step(layout, candidate, new, within)
+            gain = (log_likelihood + prior.penalty(candidate, new)) / n - objective
             if gain < -ROUNDING * max(abs(objective), 1.0):
                 logger.warning("iteration %d would lose %.3g nats per sample to rounding; stopped", iteration, -gain)
                 stuck = True
                 break
-            parameters = candidate
+            parameters, kappa = candidate, new
             objective += gain
             trace.append(objective)
             seconds = time.perf_counter() - began
             logger.info("iteration %d: %.8g nats per sample (%+.3g, %.3g s)", iteration, objective, gain, seconds)
             if callback is not None:
-                detail = Iteration(iteration, objective, gain, seconds, parameters)
+                detail = Iteration(iteration, objective, gain, seconds, parameters, kappa)
                 callback(Progress("EM", iteration, max_iter, detail))
             if gain < tol:
                 converged = True
@@ -134,5 +141,5 @@ def run_em(
         if _again():
             raise
         logger.info("interrupted after %d iterations", len(trace))
-        return EMResult(parameters, first, tuple(trace), False, True)
-    return EMResult(parameters, first, tuple(trace), converged, False, stuck)
+        return EMResult(parameters, first, tuple(trace), False, True, kappa=kappa)
+    return EMResult(parameters, first, tuple(trace), converged, False, stuck, kappa)

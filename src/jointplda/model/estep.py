@@ -73,11 +73,12 @@ class Solution:
     """Posterior of all latents that samples share, before any sum over samples.
 
     Where L is diagonal, the eliminated latents are those of a loading rotated by ``rotation``. Their means are
-    yhat_o = L_o^-1 (E [f_o, n_o] - Jx' h_o); see ``eliminated``.
+    yhat_o = L_o^-1 (E [f_o, n_o] - Jx' h_o); see ``eliminated``. The noise of part p is ``scales[p]`` C.
     """
 
     mean: Array
     noises: tuple[Noise, ...]
+    scales: tuple[float, ...]
     rotation: Array | None
     L: Precision
     J: dict[Pair, Array]
@@ -92,14 +93,16 @@ class Solution:
         return Z if self.rotation is None else self.rotation @ Z
 
 
-def e_step(layout: Layout, parameters: Parameters) -> tuple[Moments, float]:
-    """Return the posterior moments, and log p(M) with every constant."""
-    solution = solve(layout, parameters)
+def e_step(layout: Layout, parameters: Parameters, kappa: float = 0.0) -> tuple[Moments, float]:
+    """Return the posterior moments, and log p(M) with every constant; ``kappa`` is as in ``solve``."""
+    solution = solve(layout, parameters, kappa)
     return summed_moments(layout, parameters, solution), solution.log_likelihood
 
 
-def solve(layout: Layout, parameters: Parameters) -> Solution:
+def solve(layout: Layout, parameters: Parameters, kappa: float = 0.0) -> Solution:
     """Integrate the latents out in three stages.
+
+    The samples are means of n samples of a cell, with noise (1/n + kappa) C, where the layout says so (n is else 1).
 
     Where all samples have all labels, and one factor is coupled, these are the paper's equations for Sigma and Phi:
 
@@ -111,7 +114,8 @@ def solve(layout: Layout, parameters: Parameters) -> Solution:
     """
     W, plan = parameters.loadings, layout.plan
     mean = parameters.mean - layout.shift
-    noises = tuple(_noise(parameters, part) for part in layout.parts)
+    scales = tuple(part.noise_scale(kappa) for part in layout.parts)
+    noises = tuple(_noise(parameters, part, scale) for part, scale in zip(layout.parts, scales, strict=True))
     DV = [noises[p].D @ W[plan.eliminated] for p in layout.eliminated_parts]
     grams = np.stack([W[plan.eliminated].T @ dv for dv in DV])
     rotation = None
@@ -139,12 +143,12 @@ def solve(layout: Layout, parameters: Parameters) -> Solution:
         + 0.5 * coupled.fit
         - 0.5 * coupled.log_determinant
     )
-    return Solution(mean, noises, rotation, L, J, E, Jx, coupled, moments, log_likelihood)
+    return Solution(mean, noises, scales, rotation, L, J, E, Jx, coupled, moments, log_likelihood)
 
 
-def _noise(parameters: Parameters, part: PatternArrays) -> Noise:
+def _noise(parameters: Parameters, part: PatternArrays, scale: float) -> Noise:
     absorbed = [W for W, has_label in zip(parameters.loadings, part.observed, strict=True) if not has_label]
-    C = part.noise_scale(parameters.kappa) * parameters.noise
+    C = scale * parameters.noise
     return Noise(*inverse(C + sum((W @ W.T for W in absorbed), start=np.zeros(()))))
 
 
@@ -219,14 +223,13 @@ def summed_moments(layout: Layout, parameters: Parameters, solution: Solution) -
         R_p, T_p = _part_moments(layout, positions, solution, summed, p)
         absorbed = [k for k, has_label in enumerate(part.observed) if not has_label]
         if absorbed:
-            _add_absorbed(part, parameters, solution, positions, absorbed, R_p, T_p)
+            _add_absorbed(part, solution.scales[p], parameters, solution, positions, absorbed, R_p, T_p)
             for k in absorbed:
                 at = positions.of[k]
                 old = levels[k]
                 levels[k] = LevelMoments(old.count + part.count, old.first + R_p[at, -1], old.second + R_p[at, at])
-        scale = part.noise_scale(parameters.kappa)
-        R += R_p / scale
-        T += T_p / scale
+        R += R_p / solution.scales[p]
+        T += T_p / solution.scales[p]
         parts.append(PartMoments(R_p, T_p, part.scatter, part.cell_size))
     return Moments(symmetric(R), T, tuple(levels), tuple(parts))
 
@@ -337,6 +340,7 @@ def _part_moments(
 
 def _add_absorbed(
     part: PatternArrays,
+    scale: float,
     parameters: Parameters,
     solution: Solution,
     positions: _Positions,
@@ -349,7 +353,7 @@ def _add_absorbed(
     rest = np.setdiff1d(np.arange(positions.width), own)
     loadings = np.concatenate([*parameters.loadings, solution.mean[:, None]], axis=1)
     W, M = loadings[:, own], loadings[:, rest]
-    D = inverse(parameters.noise)[0] / part.noise_scale(parameters.kappa)
+    D = inverse(parameters.noise)[0] / scale
     K, _ = inverse(W.T @ D @ W + np.eye(len(own)))
     C = K @ (W.T @ D)
     R_rest, T_rest = R[np.ix_(rest, rest)], T[rest]

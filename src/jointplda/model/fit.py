@@ -1,4 +1,4 @@
-"""From statistics and settings to parameters: checks, starting points, and the best of several runs of EM."""
+"""From statistics and settings to parameters: checks, a starting point, and EM."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,10 +13,11 @@ from jointplda.model.cell_sums import WithinCells
 from jointplda.model.em import EMResult, Iteration, logger, run_em
 from jointplda.model.interaction import (
     NO_INTERACTION,
-    CellProblem,
     InteractionSettings,
+    cell_means,
     held_cells,
-    with_loading,
+    with_cell_factor,
+    with_proportional_cell,
     within_cells,
 )
 from jointplda.model.layout import Layout, lay_out
@@ -25,7 +26,7 @@ from jointplda.model.mstep import NoiseModel, Prior
 from jointplda.model.parameters import Parameters
 from jointplda.model.plan import Plan
 from jointplda.model.speaker_split import split_speaker
-from jointplda.model.start import make_prior, start_at_random, start_from_moments
+from jointplda.model.start import make_prior, start_from_moments
 from jointplda.model.statistics import Statistics
 from jointplda.progress import Progress, ProgressCallback
 
@@ -41,8 +42,6 @@ class FitSettings:
     diagonal: bool
     max_iter: int
     tol: float
-    init: str
-    n_init: int
     noise_prior: float
     speaker_prior: float
     noise_floor: float
@@ -52,7 +51,7 @@ class FitSettings:
 
 @dataclass(frozen=True)
 class FitResult:
-    """The best run of EM, and what it leaves to say.
+    """What EM ended with, and what it leaves to say.
 
     Attributes
     ----------
@@ -154,9 +153,16 @@ class Problem:
             even = 1.0 - believed if noise_prior else 0.0
             means, within = held_cells(statistics, kappa, even=even, residual_share=found.residual_share)
             return cls(statistics, ranks, covariances, lay_out(means, ranks), within, kappa, believed, held=True)
-        cells = CellProblem.of(statistics, interacting=True, full=form == "full")
-        layout = lay_out(cells.statistics, (*ranks, interaction.rank) if form == "full" else ranks)
-        return cls(statistics, ranks, covariances, layout, cells.within, max(kappa, LEAST_KAPPA), believed)
+        means, within = cell_means(statistics)
+        full = form == "full"
+        layout = lay_out(with_cell_factor(means), (*ranks, interaction.rank)) if full else lay_out(means, ranks)
+        return cls(statistics, ranks, covariances, layout, within, max(kappa, LEAST_KAPPA), believed)
+
+    def with_interaction(self, parameters: Parameters, kappa: float, form: str) -> Parameters:
+        """The parameters that EM found with the interaction in its place."""
+        if form == "split":
+            return split_speaker(parameters, self.kappa)
+        return with_proportional_cell(parameters, self.kappa if self.held else kappa)
 
     def prior(self, settings: "FitSettings") -> Prior:
         """Prior of the settings, with scales from the moments."""
@@ -173,61 +179,47 @@ class Problem:
         return prior
 
 
-def fit(problem: Problem, settings: FitSettings, rng: np.random.Generator, warm: Parameters | None = None) -> FitResult:
-    """Fit a model of the family.
-
-    Of several runs of EM the one that ends with the highest likelihood is kept. The first starts from ``warm`` if
-    there is one, else as ``settings.init`` says; the others start at random.
-    """
-    statistics, ranks, layout, covariances = problem.statistics, problem.ranks, problem.layout, problem.covariances
+def fit(problem: Problem, settings: FitSettings, warm: Parameters | None = None) -> FitResult:
+    """Fit a model of the family, from ``warm`` if there are such parameters, else from the moments of the data."""
+    statistics, ranks, layout = problem.statistics, problem.ranks, problem.layout
     noise = NoiseModel(settings.diagonal, settings.noise_floor * statistics.scales)
     prior, interaction = problem.prior(settings), settings.interaction
-    kappa = 0.0 if problem.held or not interaction.in_em else problem.kappa
+    estimated = interaction.form == "proportional" and not problem.held
     logger.info("%s", layout.plan)
-    best: EMResult | None = None
-    interrupted = False
     with _threads(layout.plan.work), _clear_failures():
-        for attempt in range(settings.n_init):
-            if attempt == 0 and warm is not None:
-                start = _resumed(warm, statistics, noise)
-                start = replace(start, kappa=0.0) if problem.held or not interaction.in_em else start
-            elif attempt == 0 and settings.init != "random":
-                start = interaction.start(start_from_moments(statistics, covariances, ranks, noise, prior), kappa)
-            else:
-                start = interaction.start(start_at_random(statistics, ranks, noise, rng), kappa)
-            run = run_em(
-                layout,
-                start,
-                prior=prior,
-                noise=noise,
-                max_iter=settings.max_iter,
-                tol=settings.tol,
-                within=problem.within,
-                callback=_with_kappa(settings.callback, problem),
-            )
-            best = run if best is None or run.last > best.last else best
-            interrupted = run.interrupted
-            if interrupted:
-                break
-    assert best is not None
+        if warm is None:
+            kappa = problem.kappa
+            start = start_from_moments(statistics, problem.covariances, ranks, noise, prior)
+            start = interaction.start(start, kappa)
+        else:
+            kappa, start = warm.kappa, _resumed(warm, statistics, noise)
+            start = start if interaction.form == "full" else start.without_cell()
+        found = run_em(
+            layout,
+            start,
+            kappa if estimated else 0.0,
+            prior=prior,
+            noise=noise,
+            max_iter=settings.max_iter,
+            tol=settings.tol,
+            within=problem.within,
+            callback=_with_cell(settings.callback, problem),
+        )
     believed = 0.0 if interaction.form == "fixed" else problem.believed
-    if problem.held:
-        best = replace(best, parameters=replace(best.parameters, kappa=problem.kappa))
-    if interaction.form == "split":
-        best = replace(best, parameters=with_loading(*split_speaker(best.parameters, problem.kappa)))
-    at_floor = noise.at_floor(best.parameters.noise)
-    return FitResult(best, layout.plan, at_floor, interrupted, interaction.form, problem.kappa, believed)
+    found = replace(found, parameters=problem.with_interaction(found.parameters, found.kappa, interaction.form))
+    at_floor = noise.at_floor(found.parameters.noise)
+    return FitResult(found, layout.plan, at_floor, found.interrupted, interaction.form, problem.kappa, believed)
 
 
-def _with_kappa(callback: ProgressCallback | None, problem: Problem) -> ProgressCallback | None:
-    """The same callback, which gets parameters with the kappa that is held."""
-    if callback is None or not problem.held:
+def _with_cell(callback: ProgressCallback | None, problem: Problem) -> ProgressCallback | None:
+    """The same callback, which gets parameters with the cell."""
+    if callback is None or problem.within is None:
         return callback
 
     def shown(progress: Progress) -> None:
         detail = progress.detail
         assert isinstance(detail, Iteration)
-        parameters = replace(detail.parameters, kappa=problem.kappa)
+        parameters = problem.with_interaction(detail.parameters, detail.kappa, "")
         callback(replace(progress, detail=replace(detail, parameters=parameters)))
 
     return shown
@@ -237,7 +229,7 @@ def _resumed(warm: Parameters, statistics: Statistics, noise: NoiseModel) -> Par
     """Parameters of an earlier fit as a start: the noise is kept above its floor, and a far-away mean is replaced."""
     far = np.abs(warm.mean - statistics.mean) > FAR * np.sqrt(statistics.scales)
     mean = statistics.mean if far.any() else warm.mean
-    return Parameters(mean, warm.loadings, noise.nearest(warm.noise), warm.kappa)
+    return replace(warm, mean=mean, noise=noise.nearest(warm.noise))
 
 
 @contextmanager

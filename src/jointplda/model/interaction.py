@@ -6,16 +6,15 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from jointplda._typing import Array, IntArray
 from jointplda.errors import InputError
-from jointplda.linalg import cholesky, inverse
+from jointplda.linalg import cholesky, inverse, sums_by_level, symmetric
 from jointplda.model.cell_sums import CellSums, WithinCells
-from jointplda.model.estep import solve
+from jointplda.model.estep import Solution, solve
 from jointplda.model.kappa import NO_BELIEF, KappaPrior
-from jointplda.model.layout import lay_out
-from jointplda.model.parameters import Parameters
+from jointplda.model.layout import Layout, lay_out
+from jointplda.model.parameters import CELL, Factor, Parameters
 from jointplda.model.statistics import Statistics
 from jointplda.model.sums import Levels, PatternSums, summed_links
 
@@ -53,7 +52,7 @@ def within_cells(statistics: Statistics) -> WithinCells:
             scatter += part.scatter - weighted.T @ weighted
             freedom += part.count - len(cells.counts)
             log_counts += float(np.log(cells.counts).sum())
-    return WithinCells(0.5 * (scatter + scatter.T), freedom, log_counts)
+    return WithinCells(symmetric(scatter), freedom, log_counts)
 
 
 def _cells_of(part: PatternSums) -> CellSums:
@@ -99,17 +98,15 @@ def held_cells(
 def weighted_means(codes: IntArray, means: Array, weights: Array, size: float = 1.0) -> PatternSums:
     """Weighted sums over the means (K, d) of cells, whose levels are the rows of codes (K, factors)."""
     levels, weighted = {}, means * weights[:, None]
-    ones = np.ones(len(codes))
     for k in range(codes.shape[1]):
         index, which = np.unique(codes[:, k], return_inverse=True)
         which = which.reshape(-1)
-        indicator = csr_array((ones, which, np.arange(len(codes) + 1)), shape=(len(codes), len(index)))
         counts = np.bincount(which, weights, len(index)).astype(np.float64)
-        levels[k] = Levels(index, counts, np.asarray(indicator.T @ weighted))
+        levels[k] = Levels(index, counts, sums_by_level(which, weighted, len(index)))
     factors = range(codes.shape[1])
     links = {(k, j): summed_links(codes[:, k], codes[:, j], weights) for k in factors for j in factors if k < j}
     total, scatter = weighted.sum(axis=0), means.T @ weighted
-    return PatternSums(float(weights.sum()), total, 0.5 * (scatter + scatter.T), levels, links, None, size)
+    return PatternSums(float(weights.sum()), total, symmetric(scatter), levels, links, None, size)
 
 
 def with_cell_condition(statistics: Statistics) -> Statistics:
@@ -143,15 +140,12 @@ class InteractionSettings:
         Columns of G in the full form.
     prior : KappaPrior
         Belief about kappa in the proportional form.
-    share : float
-        How far scoring counts on it; EM does not look at this.
     """
 
     form: str = "none"
     kappa: float = 0.0
     rank: int = 0
     prior: KappaPrior = NO_BELIEF
-    share: float = 1.0
 
     @property
     def in_em(self) -> bool:
@@ -161,54 +155,83 @@ class InteractionSettings:
     def start(self, parameters: Parameters, kappa: float) -> Parameters:
         """Parameters without an interaction as a start of EM with one."""
         if self.form != "full":
-            return Parameters(parameters.mean, parameters.loadings, parameters.noise, kappa)
+            return parameters
         values, vectors = np.linalg.eigh(parameters.noise)
         G = (vectors * np.sqrt(kappa * values))[:, -self.rank :]
-        return Parameters(parameters.mean, (*parameters.loadings, G), parameters.noise)
+        return with_cell(parameters, G)
 
 
 NO_INTERACTION = InteractionSettings()
 
 
+def with_cell(parameters: Parameters, G: Array) -> Parameters:
+    """The same parameters with a cell of loading G (d, r) of any shape."""
+    return replace(parameters, factors=(*parameters.factors, Factor("cell", G, CELL)))
+
+
+def with_proportional_cell(parameters: Parameters, kappa: float) -> Parameters:
+    """The same parameters with a cell of loading G, G G' = kappa C; without one if kappa is 0."""
+    if not kappa:
+        return parameters
+    cell = Factor("cell", np.sqrt(kappa) * cholesky(parameters.noise), CELL, proportional=True)
+    return replace(parameters, factors=(*parameters.factors, cell))
+
+
+def with_cell_share(parameters: Parameters, share: float) -> Parameters:
+    """Parameters whose cell shares only this part of G G'; the rest is noise, and a share of 0 leaves no cell."""
+    if parameters.cell is None or share == 1.0:
+        return parameters
+    G, others = parameters.cell.loading, parameters.without_cell()
+    shared = replace(parameters.cell, loading=np.sqrt(share) * G, proportional=False)
+    factors = (*others.factors, shared) if share else others.factors
+    return Parameters(parameters.mean, factors, parameters.noise + (1.0 - share) * (G @ G.T))
+
+
+def with_cell_factor(means: Statistics) -> Statistics:
+    """Statistics of cell means with the cell as one more factor, of which every mean has a level of its own.
+
+    That factor is therefore absorbed into the noise.
+    """
+    return Statistics((*means.labels, ()), (*means.conditions, "interaction"), means.shift, means.parts)
+
+
 @dataclass(frozen=True)
 class CellProblem:
-    """Statistics and parameters as EM takes them: cell means, with G as the loading of one more factor.
+    """Samples and a model as EM takes them: the means of cells, whose noise is (1/n + kappa) C or has a factor G.
 
-    Every cell mean has a level of its own of that factor, which is therefore absorbed into its noise.
+    Attributes
+    ----------
+    statistics : Statistics
+        Of the samples, or of the means of their cells if the model has a cell.
+    parameters : Parameters
+        The model; without its cell where that is in proportion to the noise.
+    kappa : float
+    within : WithinCells or None
+        What is left of the samples beside the means of their cells.
     """
 
     statistics: Statistics
-    within: WithinCells | None
+    parameters: Parameters
+    kappa: float = 0.0
+    within: WithinCells | None = None
 
     @classmethod
-    def of(cls, statistics: Statistics, *, interacting: bool, full: bool) -> CellProblem:
-        """The same statistics, or those of cell means."""
-        if not interacting:
-            return cls(statistics, None)
+    def of(cls, statistics: Statistics, parameters: Parameters) -> CellProblem:
+        """The problem of these samples under a model with the same factors."""
+        if parameters.cell is None:
+            return cls(statistics, parameters)
         means, within = cell_means(statistics)
-        if full:
-            labels, names = (*means.labels, ()), (*means.conditions, "interaction")
-            means = Statistics(labels, names, means.shift, means.parts)
-        return cls(means, within)
+        if parameters.cell.proportional:
+            return cls(means, parameters.without_cell(), parameters.kappa, within)
+        return cls(with_cell_factor(means), parameters, 0.0, within)
 
-    def log_likelihood(self, parameters: Parameters) -> float:
+    def solved(self, eliminated: int | None = None, *, keep_rows: bool = False) -> tuple[Layout, Solution]:
+        """The layout of the samples, and the posterior of all latents that they share."""
+        layout = lay_out(self.statistics, self.parameters.ranks, eliminated, keep_rows)
+        return layout, solve(layout, self.parameters, self.kappa)
+
+    def log_likelihood(self, solution: Solution) -> float:
         """Exact log p of the samples, all latents integrated out."""
-        value = solve(lay_out(self.statistics, parameters.ranks), parameters).log_likelihood
-        return value if self.within is None else value + self.within.log_likelihood(*inverse(parameters.noise))
-
-
-def without_loading(parameters: Parameters, factors: int) -> tuple[Parameters, Array]:
-    """Parameters of the first factors, and G: the last loading if there are more, else a root of kappa C."""
-    if len(parameters.loadings) > factors:
-        G = parameters.loadings[-1]
-        return Parameters(parameters.mean, parameters.loadings[:-1], parameters.noise), G
-    if not parameters.kappa:
-        return parameters, np.zeros((len(parameters.mean), 0))
-    return parameters, np.sqrt(parameters.kappa) * cholesky(parameters.noise)
-
-
-def with_loading(parameters: Parameters, G: Array | None) -> Parameters:
-    """Parameters with G as a last loading, if there is one."""
-    if G is None:
-        return parameters
-    return Parameters(parameters.mean, (*parameters.loadings, G), parameters.noise, parameters.kappa)
+        if self.within is None:
+            return solution.log_likelihood
+        return solution.log_likelihood + self.within.log_likelihood(*inverse(self.parameters.noise))

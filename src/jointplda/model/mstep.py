@@ -1,6 +1,6 @@
 """M step: new parameters from posterior moments, by maximum likelihood or with a prior."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -47,8 +47,8 @@ class Prior:
             found[factors - 1] = (self.cell_strength, self.cell_scale)
         return found
 
-    def penalty(self, parameters: Parameters) -> float:
-        """Log of the prior at these parameters, up to a constant."""
+    def penalty(self, parameters: Parameters, kappa: float = 0.0) -> float:
+        """Log of the prior at these parameters and at kappa, up to a constant."""
         total = 0.0
         if self.noise_strength:
             total += _penalty(self.noise_strength, self.noise_scale, parameters.noise)
@@ -56,7 +56,7 @@ class Prior:
             W = parameters.loadings[k]
             total += _penalty(strength, scale, W @ W.T)
         if self.kappa is not None and self.kappa.weight:
-            total += self.kappa.penalty(parameters.kappa, len(parameters.mean))
+            total += self.kappa.penalty(kappa, len(parameters.mean))
         return total
 
 
@@ -118,7 +118,8 @@ def m_step(
     prior: Prior,
     noise: NoiseModel,
     within: WithinCells | None = None,
-) -> Parameters:
+    kappa: float = 0.0,
+) -> tuple[Parameters, float]:
     """Maximise the expected (penalised) log-likelihood, then apply minimum divergence.
 
         [W_0 W_1 ... mean]' = R^-1 T,       C = (S - W T + nu_W Psi_W) / (N + nu_W)
@@ -129,13 +130,22 @@ def m_step(
         From the E step with ``parameters``.
     scatter : (d, d)
         S around ``shift``.
+    within : WithinCells, optional
+        What is left of the samples beside the means of their cells, where the moments are those of means.
+    kappa : float
+        The present kappa.
+
+    Returns
+    -------
+    parameters, kappa
     """
     if prior.covariances(len(parameters.loadings)):
-        return _m_step_with_priors(moments, parameters, scatter, shift, prior, noise, within)
+        return _m_step_with_priors(moments, parameters, scatter, shift, prior, noise, within, kappa)
     W = solve(moments.R, moments.T).T
     C = _noise_covariance(scatter - W @ moments.T, moments, prior, noise, within)
     mean, loadings = _minimum_divergence(W, moments.levels, shift)
-    return Parameters(mean, loadings, C, _kappa(moments, parameters, W, C, prior))
+    new = replace(parameters.with_loadings(loadings), mean=mean, noise=C)
+    return new, _new_kappa(moments, W, C, prior, kappa)
 
 
 def _m_step_with_priors(
@@ -146,7 +156,8 @@ def _m_step_with_priors(
     prior: Prior,
     noise: NoiseModel,
     within: WithinCells | None,
-) -> Parameters:
+    kappa: float,
+) -> tuple[Parameters, float]:
     """M step with priors on B = V V' (or G G'): the latent is the term V y itself, and the rest is regressed on it."""
     R, T, loadings = moments.R, moments.T, list(parameters.loadings)
     shrunk = prior.covariances(len(loadings))
@@ -171,13 +182,14 @@ def _m_step_with_priors(
     mean, regressed = _minimum_divergence(rest, tuple(moments.levels[k] for k in others), shift)
     for k, loading in zip(others, regressed, strict=True):
         loadings[k] = loading
-    return Parameters(mean, tuple(loadings), C, _kappa(moments, parameters, W, C, prior))
+    new = replace(parameters.with_loadings(loadings), mean=mean, noise=C)
+    return new, _new_kappa(moments, W, C, prior, kappa)
 
 
-def _kappa(moments: Moments, parameters: Parameters, W: Array, C: Array, prior: Prior) -> float:
+def _new_kappa(moments: Moments, W: Array, C: Array, prior: Prior, before: float) -> float:
     """Kappa given the new loadings and noise, where it is estimated."""
     if prior.kappa is None:
-        return parameters.kappa
+        return before
     D, d = inverse(C)[0], len(C)
     squares = []
     for part in moments.parts:
@@ -185,7 +197,7 @@ def _kappa(moments: Moments, parameters: Parameters, W: Array, C: Array, prior: 
         squares.append(float(np.vdot(D, part.scatter - WT - WT.T + W @ part.R @ W.T)) / d)
     counts = np.array([part.R[-1, -1] for part in moments.parts])
     sizes = np.array([part.cell_size for part in moments.parts])
-    return best_kappa(counts, sizes, np.array(squares), d, prior.kappa, parameters.kappa)
+    return best_kappa(counts, sizes, np.array(squares), d, prior.kappa, before)
 
 
 def _noise_covariance(

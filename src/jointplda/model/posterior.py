@@ -12,9 +12,9 @@ from jointplda._typing import Array, IntArray
 from jointplda.labels import MISSING
 from jointplda.linalg import inverse
 from jointplda.model.eliminated import EliminatedRows
-from jointplda.model.estep import Solution, solve
-from jointplda.model.interaction import CellProblem, with_loading
-from jointplda.model.layout import Layout, lay_out
+from jointplda.model.estep import Solution
+from jointplda.model.interaction import CellProblem
+from jointplda.model.layout import Layout
 from jointplda.model.parameters import Parameters
 from jointplda.model.statistics import Statistics, encode_all
 
@@ -54,25 +54,18 @@ class Posterior:
     log_likelihood: float
 
 
-def posterior(X: Any, y: Any, channels: Any, parameters: Parameters, G: Array | None = None) -> Posterior:
-    """Posterior of all latents given labelled samples.
-
-    The loadings of ``parameters`` must match the conditions in ``channels``; ``G`` is the loading of an interaction
-    that is not proportional to the noise.
-    """
+def posterior(X: Any, y: Any, channels: Any, parameters: Parameters) -> Posterior:
+    """Posterior of all latents given labelled samples; the conditions in ``channels`` are those of the parameters."""
     matrix = sample_matrix.as_matrix(X)
     codes, labels, _ = encode_all(y, channels, len(matrix))
-    active, kept = parameters.active()
-    factors = [0, *(1 + k for k in kept)]
-    interacts, extended = G is not None or active.kappa > 0, with_loading(active, G)
-    statistics = Statistics.from_samples(matrix, y, channels, cells=interacts).with_conditions(kept)
-    cells = CellProblem.of(statistics, interacting=interacts, full=G is not None)
-    layout = lay_out(cells.statistics, extended.ranks, keep_rows=True)
-    solution = solve(layout, extended)
-    look = _Lookup(layout, active, solution)
-    if interacts:  # samples without a label are cells of their own
-        own = np.zeros((len(active.mean), 0)) if G is None else G
-        look.D = inverse((1.0 + active.kappa) * active.noise + own @ own.T)[0]
+    used, cell = parameters.used(), parameters.cell
+    factors = [k for k, factor in enumerate(parameters.without_cell().factors) if k == 0 or factor.rank]
+    statistics = Statistics.from_samples(matrix, y, channels, cells=cell is not None)
+    problem = CellProblem.of(statistics.with_conditions([k - 1 for k in factors[1:]]), used)
+    layout, solution = problem.solved(keep_rows=True)
+    look = _Lookup(layout, used.without_cell(), solution)
+    if cell is not None:  # samples without a label are cells of their own
+        look.D = inverse(used.noise + cell.loading @ cell.loading.T)[0]
     posteriors = []
     for k, levels in enumerate(labels):
         alone = np.flatnonzero(codes[:, k] == MISSING)
@@ -85,10 +78,7 @@ def posterior(X: Any, y: Any, channels: Any, parameters: Parameters, G: Array | 
             means = np.concatenate([look.means(at), _own_means(look, matrix, chosen, alone, at)])
             covariances = partial(_covariances, look, chosen, alone, at, len(levels))
         posteriors.append(LatentPosterior((*levels, *[None] * len(alone)), index, means, covariances))
-    log_likelihood = solution.log_likelihood
-    if cells.within is not None:
-        log_likelihood += cells.within.log_likelihood(*inverse(active.noise))
-    return Posterior(posteriors[0], tuple(posteriors[1:]), log_likelihood)
+    return Posterior(posteriors[0], tuple(posteriors[1:]), problem.log_likelihood(solution))
 
 
 def eliminated_means(layout: Layout, solution: Solution) -> Array:

@@ -3,13 +3,13 @@
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from jointplda._typing import Array
 from jointplda.linalg import cholesky, symmetric
+from jointplda.model.interaction import with_cell
 from jointplda.model.parameters import Parameters
 
 
-def split_speaker(parameters: Parameters, kappa: float) -> tuple[Parameters, Array]:
-    """Divide V V' between speaker and interaction; return the parameters with the new V, and G.
+def split_speaker(parameters: Parameters, kappa: float) -> Parameters:
+    """Divide V V' between the speaker and a cell, which the parameters have not had.
 
     With C = L L' and the eigenvalues w and eigenvectors Q of L^-1 V V' L^-T,
 
@@ -23,13 +23,13 @@ def split_speaker(parameters: Parameters, kappa: float) -> tuple[Parameters, Arr
     w, basis = lengths**2, root @ Q
     share = np.divide(w, w + kappa, out=np.zeros_like(w), where=w + kappa > 0)
     speaker = basis * np.sqrt(w * share)
-    return Parameters(parameters.mean, (speaker, *others), parameters.noise), basis * np.sqrt(w * (1.0 - share))
+    return with_cell(parameters.with_loadings((speaker, *others)), basis * np.sqrt(w * (1.0 - share)))
 
 
-def joined_speaker(parameters: Parameters, G: Array) -> Parameters:
+def joined_speaker(parameters: Parameters) -> Parameters:
     """The parameters before ``split_speaker``: V V' + G G' is the speaker's again; V keeps its number of columns."""
-    V, *others = parameters.loadings
+    V, *others, G = parameters.loadings
     values, vectors = np.linalg.eigh(symmetric(V @ V.T + G @ G.T))
     rank = V.shape[1]
     joined = vectors[:, -rank:] * np.sqrt(np.maximum(values[-rank:], 0.0))
-    return Parameters(parameters.mean, (joined, *others), parameters.noise)
+    return parameters.without_cell().with_loadings((joined, *others))

@@ -1,4 +1,4 @@
-"""Starting points of EM: the moments of the data, or random loadings; and the scales of priors."""
+"""The starting point of EM, from the moments of the data, and the scales of priors."""
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -55,18 +55,7 @@ def start_from_moments(
             between = (1 - share) * positive + share * target(prior.speaker_scale, d)
         if k not in alone:
             loadings[k] = _leading(between, C, rank)
-    return Parameters(statistics.mean, tuple(loadings[k] for k in range(len(ranks))), noise.nearest(C))
-
-
-def start_at_random(
-    statistics: Statistics, ranks: tuple[int, ...], noise: NoiseModel, rng: np.random.Generator
-) -> Parameters:
-    """Loadings drawn so that every factor and the noise have equal shares of the total covariance."""
-    total = _at_least(statistics.covariance, statistics.scales)
-    share, d = 1.0 / (len(ranks) + 1), len(total)
-    root = cholesky(total)
-    loadings = tuple(root @ rng.normal(scale=np.sqrt(share / r), size=(d, r)) for r in ranks)
-    return Parameters(statistics.mean, loadings, noise.nearest(share * total))
+    return Parameters.of(statistics.mean, [loadings[k] for k in range(len(ranks))], noise.nearest(C))
 
 
 def _leading(between: Array, C: Array, rank: int) -> Array:

@@ -6,12 +6,12 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from jointplda import sample_matrix
 from jointplda._typing import AnyArray, Array, BoolArray, IntArray
 from jointplda.errors import InputError
 from jointplda.labels import MISSING, ConditionColumns, conditions, encode, match_conditions
+from jointplda.linalg import sums_by_level, symmetric
 from jointplda.model.cell_sums import CellSums
 from jointplda.model.sums import Levels, PatternSums, summed_links
 from jointplda.storage.records import read_record, write_record
@@ -325,9 +325,7 @@ def _pattern_sums(
         total += weighted.sum(axis=0)
         scatter += values.T @ weighted
         for k in sums:
-            size = len(w)
-            sign = csr_array((w, local[k][1].reshape(-1)[piece], np.arange(size + 1)), shape=(size, len(sums[k])))
-            sums[k] += np.asarray(sign.T @ values)
+            sums[k] += sums_by_level(local[k][1].reshape(-1)[piece], values, len(sums[k]), w)
     cell_sums = None
     if cells:
         distinct, which = local.pop(n_factors)
@@ -336,7 +334,7 @@ def _pattern_sums(
     return PatternSums(
         count=float(weight.sum()),
         total=total,
-        scatter=0.5 * (scatter + scatter.T),
+        scatter=symmetric(scatter),
         levels={
             k: Levels(index, np.bincount(code.reshape(-1), weight, len(index)).astype(np.float64), sums[k])
             for k, (index, code) in local.items()

@@ -9,9 +9,9 @@ from scipy.sparse import csr_array
 
 from jointplda._typing import Array, IntArray
 from jointplda.linalg import symmetric
-from jointplda.model.estep import Solution, solve
-from jointplda.model.interaction import CellProblem, with_loading
-from jointplda.model.layout import Layout, lay_out
+from jointplda.model.estep import Solution
+from jointplda.model.interaction import CellProblem
+from jointplda.model.layout import Layout
 from jointplda.model.parameters import Parameters
 from jointplda.model.posterior import eliminated_means
 from jointplda.model.statistics import Statistics
@@ -74,34 +74,29 @@ def posterior_fits_in_memory(statistics: Statistics, ranks: tuple[int, ...]) -> 
     return unknowns <= CHANNEL_UNKNOWNS and statistics.n_speakers * ranks[0] <= SPEAKER_NUMBERS
 
 
-def training_posterior(
-    statistics: Statistics, parameters: Parameters, G: Array | None = None
-) -> TrainingPosterior | None:
+def training_posterior(statistics: Statistics, parameters: Parameters) -> TrainingPosterior | None:
     """Posterior of the latents of training, or None where it is too large to keep.
 
-    ``statistics`` and ``parameters`` have the same conditions, all of rank 1 or more; ``G`` is the loading of an
-    interaction that is not proportional to the noise.
+    ``statistics`` and ``parameters`` have the same conditions, all of rank 1 or more.
     """
-    if not posterior_fits_in_memory(statistics, parameters.ranks):
+    ranks = parameters.without_cell().ranks
+    if not posterior_fits_in_memory(statistics, ranks):
         return None
-    interacting, full = with_loading(parameters, G), G is not None
-    cells = CellProblem.of(statistics, interacting=full or parameters.kappa > 0, full=full)
-    layout = lay_out(cells.statistics, interacting.ranks, eliminated=0, keep_rows=True)
-    solution = solve(layout, interacting)
+    layout, solution = CellProblem.of(statistics, parameters).solved(eliminated=0, keep_rows=True)
     return TrainingPosterior(
         channels=statistics.labels[1:],
-        channel_counts=tuple(statistics.level_counts(k) for k in range(1, len(parameters.ranks))),
+        channel_counts=tuple(statistics.level_counts(k) for k in range(1, len(ranks))),
         channel_means=np.concatenate([np.zeros(0), *(x.ravel() for x in solution.coupled.means)]),
-        channel_covariance=_joint_covariance(layout, solution, [parameters.ranks[k] for k in layout.coupled]),
+        channel_covariance=_joint_covariance(layout, solution, [ranks[k] for k in layout.coupled]),
         speakers=statistics.labels[0],
         speaker_means=eliminated_means(layout, solution),
         speaker_counts=layout.group_counts[layout.eliminated_group],
         slots=layout.slots[np.argsort(layout.eliminated_order)],
-        observed=np.array(
-            [part.observed[1 : len(parameters.ranks)] for part in layout.parts], dtype=np.float64
-        ).reshape(len(layout.parts), len(parameters.ranks) - 1),
+        observed=np.array([part.observed[1 : len(ranks)] for part in layout.parts], dtype=np.float64).reshape(
+            len(layout.parts), len(ranks) - 1
+        ),
         cell_sizes=np.array([part.cell_size for part in layout.parts]),
-        **_cells(statistics, kept=cells.within is not None),
+        **_cells(statistics, kept=parameters.cell is not None),
     )
 
 

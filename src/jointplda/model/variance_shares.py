@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_array
 from scipy.stats import t as student
 
 from jointplda._typing import Array, IntArray
 from jointplda.errors import InputError
+from jointplda.linalg import sums_by_level
 from jointplda.progress import Progress, ProgressCallback
 
 GROUPS = 100
@@ -71,7 +71,7 @@ def variance_shares(
     if len(cells) == len(X) or len(cells) < 2:
         raise InputError("expected speakers with two or more samples in a channel, and two or more speakers.")
     X = X - X.mean(axis=0)
-    sums = _sums(which, X, len(cells))
+    sums = sums_by_level(which, X, len(cells))
     squares = np.bincount(which, np.sum(X**2, axis=1)) - np.sum(sums**2, axis=1) / counts
     if squares.sum() <= 1e-12 * np.sum(X**2):
         raise InputError("expected samples that differ within a speaker and channel; all of them are copies.")
@@ -139,7 +139,7 @@ def _components(codes: IntArray, counts: Array, sums: Array, squares: Array) -> 
     design, values = np.full((K + 2, K + 2), n), np.zeros(K + 2)
     design[:, K + 1] = 1.0
     for k, column in enumerate(columns):
-        levels = _sums(column, sums, len(totals[k]))
+        levels = sums_by_level(column, sums, len(totals[k]))
         values[k] = np.sum(np.sum(levels**2, axis=1) / totals[k]) - len(totals[k]) * c
         design[K + 1, k] = totals[k] @ totals[k] / n
         for j, other in enumerate(columns):
@@ -153,11 +153,6 @@ def _components(codes: IntArray, counts: Array, sums: Array, squares: Array) -> 
         return None
     solved = np.linalg.solve(design / scale, values) / scale
     return np.append(solved[: K + 1], c)
-
-
-def _sums(index: IntArray, values: Array, size: int) -> Array:
-    indicator = csr_array((np.ones(len(index)), index, np.arange(len(index) + 1)), shape=(len(index), size))
-    return np.asarray(indicator.T @ values)
 
 
 def _shares_and_kappa(codes: IntArray, counts: Array, sums: Array, squares: Array) -> Array | None:

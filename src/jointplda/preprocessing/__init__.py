@@ -1,8 +1,8 @@
 """Transformers for embeddings before a model; a ``jointplda.Pipeline`` stores them in the file of the model."""
 
-from jointplda.preprocessing.center import Center
-from jointplda.preprocessing.lda import LDA
-from jointplda.preprocessing.length_norm import LengthNorm
-from jointplda.preprocessing.pca import PCA, Reduce
+from jointplda.preprocessing.steps import LDA, PCA, Center, LengthNorm, Reduce, Step
 
-__all__ = ["LDA", "PCA", "Center", "LengthNorm", "Reduce"]
+__all__ = ["LDA", "PCA", "STEPS", "Center", "LengthNorm", "Reduce"]
+
+# Every step that a model file can hold, by the name of its class.
+STEPS: dict[str, type[Step]] = {cls.__name__: cls for cls in (Center, LengthNorm, PCA, Reduce, LDA)}

@@ -172,8 +172,6 @@ class Page:
         The condition that makes the cells, such as "transmission"; empty where channels are not known.
     interval : str
         Kind of the intervals, such as "90 %, 1,000 draws of 40 speakers"; empty where there are none.
-    notes : sequence of str
-        Remarks below the summary.
     """
 
     title: str
@@ -182,4 +180,3 @@ class Page:
     facts: Sequence[tuple[str, str]] = ()
     channel: str = ""
     interval: str = ""
-    notes: Sequence[str] = field(default_factory=tuple)

@@ -7,11 +7,12 @@ import numpy as np
 from scipy.special import ndtri
 
 from jointplda._typing import AnyArray, Array
-from jointplda.calibration.pav import pav_curve, sorted_pav_curve
+from jointplda.calibration.pav import pav_curve
 from jointplda.evaluation.evaluate import POOLED, Evaluation
 from jointplda.metrics.cells import CELL_CHANNELS, CROSS, SAME
+from jointplda.metrics.convex_hull import hull
 from jointplda.metrics.measures import bayes_threshold
-from jointplda.metrics.roc_curve import sorted_roc_at
+from jointplda.metrics.roc_curve import roc_for_drawing
 from jointplda.metrics.sorted_trials import SortedTrials
 from jointplda.report.content import (
     CELLS,
@@ -66,8 +67,8 @@ def training_of(model: Any) -> Training:
     candidates = getattr(estimator, "candidates_", ())
     estimator = getattr(estimator, "best_estimator_", estimator)
     fitted = estimator.fitted_
-    loadings = {name: U for name, U in zip(fitted.condition_names, fitted.loadings[1:], strict=True) if U.shape[1]}
-    singular = {"V": _singular_values(fitted.loadings[0])}
+    loadings = {factor.name: factor.loading for factor in fitted.channel_factors if factor.rank}
+    singular = {"V": _singular_values(fitted.factors[0].loading)}
     for name, U in loadings.items():
         singular["U" if len(loadings) == 1 else f"U ({name})"] = _singular_values(U)
     penalised = estimator.noise_prior > 0 or estimator.speaker_prior > 0
@@ -133,7 +134,7 @@ def _channel_members(result: Evaluation) -> dict[str, AnyArray]:
 
 
 def _det(trials: SortedTrials) -> Curve:
-    _, p_miss, p_fa = sorted_roc_at(trials)
+    _, p_miss, p_fa = roc_for_drawing(trials)
     grid = np.stack([np.round(ndtri(np.clip(p, _EDGE, 1 - _EDGE)) * _GRID) for p in (p_miss, p_fa)])
     moved = np.any(grid[:, 1:] != grid[:, :-1], axis=0)
     kept = np.concatenate(([True], moved)) | np.concatenate((moved, [True]))
@@ -190,12 +191,13 @@ def _tippett(result: Evaluation) -> dict[str, Curve]:
 
 
 def _pav(result: Evaluation) -> Curve:
-    measures, finite = result.pooled.measures, np.isfinite(result.scores)
-    if finite.all() and measures is not None and measures.hull is not None:
-        return Curve(*sorted_pav_curve(result.ascending, measures.hull))
-    if len(np.unique(result.target[finite])) < 2:
+    measures = result.pooled.measures
+    trials = result.ascending.take(np.isfinite(result.ascending.scores))
+    if trials.target.all() or not trials.target.any():
         return Curve(np.zeros(0), np.zeros(0))
-    return Curve(*pav_curve(result.scores[finite], result.target[finite]))
+    whole = measures is not None and len(trials.scores) == len(result.scores)
+    outline = measures.hull if measures is not None and whole else None
+    return Curve(*pav_curve(trials, outline or hull(trials.scores, trials.target)))
 
 
 def _singular_values(loading: AnyArray) -> Array:

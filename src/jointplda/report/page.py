@@ -68,14 +68,13 @@ def _asset(name: str) -> str:
 
 def _header(page: Page, title: str) -> str:
     summary = f'<p class="summary">{words(page.summary)}</p>' if page.summary else ""
-    notes = "".join(f"<li>{words(note)}</li>" for note in page.notes)
     links = (("cells", "By channel"), ("figures", "Figures"), ("det", "DET"), ("systems", "Systems"))
     nav = "".join(f'<a href="#{name}">{text}</a>' for name, text in links) if page.systems else ""
     return (
         f'<header><nav aria-label="Contents">{nav}<a href="#meaning">Glossary</a><a href="#facts">Facts</a>'
         '<button type="button" id="theme" class="js" aria-label="Switch between light and dark">'
         '<span aria-hidden="true">◐</span></button></nav>'
-        f"<h1>{title}</h1>{summary}" + (f'<ul class="notes">{notes}</ul>' if notes else "") + "</header>"
+        f"<h1>{title}</h1>{summary}</header>"
     )
 
 
@@ -128,9 +127,7 @@ def _cells(page: Page) -> str:
         caption += f" Same and cross say whether the two sides of a trial share the channel: {words(page.channel)}."
     if page.interval:
         caption += f" Whiskers: {_joined(page.interval)}."
-    wide, narrow = bars_plot(page.systems), bars_plot(page.systems, narrow=True)
-    both = wide if wide.body.startswith("<p") else Drawing(wide.body + narrow.body)
-    return _section("cells", title, lead, _figure(both, caption, _legend(page.systems, "bar")))
+    return _section("cells", title, lead, _figure(bars_plot(page.systems), caption, _legend(page.systems, "bar")))
 
 
 def _figures(page: Page) -> str:

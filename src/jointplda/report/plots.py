@@ -50,23 +50,14 @@ def part_words(part: str) -> tuple[str, str]:
     return f"{of_targets} targets", f"{of_nontargets} non-targets"
 
 
-def bars_plot(systems: Sequence[System], *, narrow: bool = False) -> Drawing:
-    """EER of each system by part of the trials, with whiskers for intervals; ``narrow`` is horizontal, for phones."""
+def bars_plot(systems: Sequence[System]) -> Drawing:
+    """EER of each system by part of the trials, with whiskers for intervals."""
     parts = [part for part in (POOLED, *CELL_CHANNELS) if any(np.isfinite(_eer(system, part)[0]) for system in systems)]
     if not parts:
         return nothing("No equal error rate could be computed: it needs targets and non-targets.")
     tops = [v for system in systems for part in parts for v in _eer(system, part)]
     top = max([100 * v for v in tops if np.isfinite(v)] + [0.05])
     scale = scales.linear(0.0, top * 1.06, 5)
-    description = "; ".join(
-        f"{part}: " + ", ".join(f"{s.name} {percent(_eer(s, part)[0])}" for s in systems if _eer(s, part)[0] >= 0)
-        for part in parts
-    )
-    draw = _bars_lying if narrow else _bars_standing
-    return Drawing(draw(systems, parts, scale, f"Equal error rates in percent. {description}."))
-
-
-def _bars_standing(systems: Sequence[System], parts: Sequence[str], scale: scales.Scale, description: str) -> str:
     axes = Axes(scales.linear(0, len(parts), 1), scale, left=46, top=26, width=1040, height=290)
     slot = axes.width / len(parts)
     bar = min(46.0, slot * 0.84 / len(systems))
@@ -81,50 +72,30 @@ def _bars_standing(systems: Sequence[System], parts: Sequence[str], scale: scale
             behind = svg.box(j * slot + 4, -20, slot - 8, axes.height + 64, "band")
         start = centre - bar * len(systems) / 2
         for i, system in enumerate(systems):
-            eer, low, high = _eer(system, part)
-            x = start + i * bar
-            if not np.isfinite(eer):
-                axes.word(x + bar / 2, axes.height - 6, "–", "", "middle")
-                continue
-            y, y1, y2 = axes.height * (1 - scale(np.array([eer, low, high]) * 100))
-            draw = [svg.box(x + bar * 0.09, y, bar * 0.82, axes.height - y, "bar", _tip(system, part))]
-            if np.isfinite(y1) and np.isfinite(y2):
-                draw.append(svg.segment(x + bar / 2, y1, x + bar / 2, y2, "whisker"))
-            if bar >= 27 or i == len(systems) - 1:
-                above = np.nanmin([y, y2]) - 6
-                place = (x + bar / 2, "middle") if bar >= 27 else (x, "")
-                draw.append(svg.label(place[0], above, percent(eer).removesuffix("\u00a0%"), "value", place[1]))
-            axes.outside.append(f'<g class="{system_class(i, len(systems))}">{"".join(draw)}</g>')
-    frame = behind + axes.frame("", "EER, %", x_ticks=False)
-    return svg.picture(1096, 372, "Equal error rate by part of the trials", description, axes.body(frame), css="wide")
-
-
-def _bars_lying(systems: Sequence[System], parts: Sequence[str], scale: scales.Scale, description: str) -> str:
-    row, head = 15.0, 26.0
-    block = head + row * len(systems) + 10
-    axes = Axes(scale, scales.linear(0, 1), left=8, top=4, width=360, height=block * len(parts))
-    behind = ""
-    for j, part in enumerate(parts):
-        top = j * block
-        if part == CROSS_SAME and len(parts) > 1:
-            behind = svg.box(-6, top + 1, axes.width + 12, block - 2, "band")
-        axes.word(0, top + 18, ", ".join(part_words(part)), "strong" if part == CROSS_SAME else "name")
-        for i, system in enumerate(systems):
-            eer, low, high = _eer(system, part)
-            y = top + head + i * row
-            if not np.isfinite(eer):
-                axes.word(2, y + 11, "–")
-                continue
-            x, x1, x2 = axes.width * scale(np.array([eer, low, high]) * 100)
-            draw = [svg.box(0, y + 1, x, row - 2, "bar", _tip(system, part))]
-            if np.isfinite(x1) and np.isfinite(x2):
-                draw.append(svg.segment(x1, y + row / 2, x2, y + row / 2, "whisker"))
-            axes.outside.append(f'<g class="{system_class(i, len(systems))}">{"".join(draw)}</g>')
-    frame = behind + axes.frame("EER, %", y_ticks=False)
-    height = axes.height + 50
-    return svg.picture(
-        376, height, "Equal error rate by part of the trials", description, axes.body(frame), css="narrow"
+            axes.outside.append(_bar(axes, system, part, start + i * bar, bar, system_class(i, len(systems))))
+    description = "; ".join(
+        f"{part}: " + ", ".join(f"{s.name} {percent(_eer(s, part)[0])}" for s in systems if _eer(s, part)[0] >= 0)
+        for part in parts
     )
+    title, description = "Equal error rate by part of the trials", f"Equal error rates in percent. {description}."
+    body = axes.body(behind + axes.frame("", "EER, %", x_ticks=False))
+    return Drawing(svg.picture(1096, 372, title, description, body, css="wide"))
+
+
+def _bar(axes: Axes, system: System, part: str, x: float, width: float, css: str) -> str:
+    """A bar from x on, with its whisker, and its value above where there is room; a dash where there is no EER."""
+    eer, low, high = _eer(system, part)
+    if not np.isfinite(eer):
+        return svg.label(x + width / 2, axes.height - 6, "–", "", "middle")
+    y, y1, y2 = axes.height * (1 - axes.y(np.array([eer, low, high]) * 100))
+    draw = [svg.box(x + width * 0.09, y, width * 0.82, axes.height - y, "bar", _tip(system, part))]
+    if np.isfinite(y1) and np.isfinite(y2):
+        draw.append(svg.segment(x + width / 2, y1, x + width / 2, y2, "whisker"))
+    if width >= 27 or css == "s0":
+        above = np.nanmin([y, y2]) - 6
+        place, anchor = (x + width / 2, "middle") if width >= 27 else (x, "")
+        draw.append(svg.label(place, above, percent(eer).removesuffix("\u00a0%"), "value", anchor))
+    return f'<g class="{css}">{"".join(draw)}</g>'
 
 
 def _eer(system: System, part: str) -> tuple[float, float, float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from os import PathLike
 
 import numpy as np
@@ -193,14 +192,9 @@ def _name_spots(axes: Axes, pixels: Array, radii: Array, names: list[str]) -> in
     named = 0
     outwards = np.hypot(*(pixels - pixels.mean(axis=0)).T)
     for i in np.argsort(-outwards, kind="stable")[:MOST_LABELS]:
-        for box, far in _places(pixels[i], radii[i] + 3, LETTER * len(names[i]), axes.width):
+        for box in _places(pixels[i], radii[i] + 3, LETTER * len(names[i]), axes.width):
             inside = box[0] >= 0 and box[1] >= 0 and box[2] <= axes.width and box[3] <= axes.height
             if inside and not any(_overlap(box, other) for other in taken):
-                leader = _leader(pixels[i], float(radii[i]), box)
-                if far and any(_crosses(leader, other) for k, other in enumerate(taken) if k != i):
-                    continue
-                if far:
-                    axes.outside.append(svg.segment(*leader, "leader"))
                 axes.word((box[0] + box[2]) / 2, box[3] - 3, names[i], "spot", "middle")
                 taken.append((box[0] - 4, box[1], box[2] + 4, box[3]))
                 named += 1
@@ -208,37 +202,22 @@ def _name_spots(axes: Axes, pixels: Array, radii: Array, names: list[str]) -> in
     return named
 
 
-def _places(spot: Array, away: float, width: float, room: float) -> Iterator[tuple[Box, bool]]:
-    """Places for a name, best first: beside its dot, above, below, at its corners, then farther off with a line."""
+def _places(spot: Array, away: float, width: float, room: float) -> list[Box]:
+    """Places for a name, best first: beside its dot, above, below, then at its corners."""
     x, y = float(spot[0]), float(spot[1])
-    for out in (0.0, 14.0, 28.0, 44.0, 62.0):
-        gap = away + out
-        side, low, high = 0.6 * gap, y - gap - 7, y + gap + 7
-        middle = min(max(x, width / 2), room - width / 2)
-        for left, centre in (
-            (x + gap, y),
-            (x - gap - width, y),
-            (middle - width / 2, low),
-            (middle - width / 2, high),
-            (x + side, low + 2),
-            (x - side - width, low + 2),
-            (x + side, high - 2),
-            (x - side - width, high - 2),
-        ):
-            yield (left, centre - 7, left + width, centre + 7), out > 0
-
-
-def _leader(spot: Array, radius: float, box: Box) -> Box:
-    """Ends of a thin line from the edge of a dot to the nearest point of its name."""
-    end = np.clip(spot, [box[0], box[1] + 4], [box[2], box[3] - 2])
-    start = spot + (end - spot) * radius / max(float(np.hypot(*(end - spot))), radius)
-    return float(start[0]), float(start[1]), float(end[0]), float(end[1])
-
-
-def _crosses(line: Box, box: Box) -> bool:
-    along = np.linspace(0.0, 1.0, 12)
-    x, y = line[0] + along * (line[2] - line[0]), line[1] + along * (line[3] - line[1])
-    return bool(np.any((x > box[0]) & (x < box[2]) & (y > box[1]) & (y < box[3])))
+    side, low, high = 0.6 * away, y - away - 7, y + away + 7
+    middle = min(max(x, width / 2), room - width / 2)
+    corners = (
+        (x + away, y),
+        (x - away - width, y),
+        (middle - width / 2, low),
+        (middle - width / 2, high),
+        (x + side, low + 2),
+        (x - side - width, low + 2),
+        (x + side, high - 2),
+        (x - side - width, high - 2),
+    )
+    return [(left, centre - 7, left + width, centre + 7) for left, centre in corners]
 
 
 def _overlap(a: Box, b: Box) -> bool:

@@ -9,8 +9,8 @@ from jointplda._typing import Array, IntArray
 from jointplda._validation import check_number
 from jointplda.errors import InputError, warn
 from jointplda.labels import MISSING, ConditionColumns, are_placeholders, conditions, encode
+from jointplda.model.fitted import FittedModel
 from jointplda.model.training_posterior import TrainingPosterior
-from jointplda.scoring.fitted import FittedModel
 
 Labels = tuple[tuple[Hashable, ...], ...]
 
@@ -22,7 +22,7 @@ class ChannelArguments:
     """
 
     def __init__(self, fitted: FittedModel) -> None:
-        self.fitted, self.kept, self.n_conditions = fitted, fitted.kept, len(fitted.channel_ranks)
+        self.fitted, self.kept, self.n_conditions = fitted, fitted.conditions_used, len(fitted.channel_ranks)
 
     def priors(self, same_channel: Any) -> Array:
         """P(same channel | same speaker), P(same channel | different speakers): (conditions of rank above 0, 2)."""

@@ -140,7 +140,8 @@ class EnrollmentScorer:
                         [b if b <= last else NEW for b, last in zip(match, levels, strict=True)], dtype=int
                     )
                     values = self._component(group, shared, same_speaker=column == 0) + (weights + gain)[:, None]
-                    np.logaddexp(total, log_sum(values.reshape(len(members), len(phi), -1)), out=total)
+                    for of_partition in values.reshape(len(members), len(phi), -1):
+                        np.logaddexp(total, of_partition, out=total)
         ratio: Array = top - bottom
         return ratio
 
@@ -237,12 +238,3 @@ def latents_of_test(
         covariance[own, :] = covariance[:, own] = 0.0
         covariance[own, own] = 1.0
     return Gaussian(means, covariance)
-
-
-def log_sum(values: Array) -> Array:
-    """Log of the sum of exponentials over the first axis."""
-    largest = values.max(axis=0)
-    safe = np.where(np.isfinite(largest), largest, 0.0)
-    with np.errstate(divide="ignore"):
-        result: Array = safe + np.log(np.exp(values - safe).sum(axis=0))
-    return result

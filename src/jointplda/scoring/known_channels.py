@@ -70,8 +70,8 @@ class KnownChannels:
     training : TrainingPosterior
     cell : int, optional
         Factor that the samples of one cell share.
-    mean_noise : callable, optional
-        Covariance of the mean of n samples of one cell given speaker and channel, C / n + G G', for an interaction.
+    fitted : Parameters, optional
+        Parameters of the training posterior, whose cell is shared in full.
     cells : TrainingCells, optional
         Cells of training, for an interaction.
     """
@@ -82,11 +82,11 @@ class KnownChannels:
         conditions: tuple[int, ...],
         training: TrainingPosterior,
         cell: int | None = None,
-        mean_noise: Callable[[float], Array] | None = None,
+        fitted: Parameters | None = None,
         cells: TrainingCells | None = None,
     ) -> None:
         self.projections, self.conditions, self.training = projections, conditions, training
-        self.mean_noise, self.cells = mean_noise, cells
+        self.fitted, self.cells = fitted, cells
         self.parameters = parameters = projections.parameters
         self.projection = projections.of((0, *conditions) if cell is None else (0, *conditions, cell))
         self.ranks = self.projection.ranks
@@ -197,10 +197,9 @@ class KnownChannels:
         for p, observed in enumerate(training.observed):
             factors = (0, *(k + 1 for k, has_label in enumerate(observed) if has_label))
             projection = self.projections.of(factors)
-            if self.mean_noise is not None and training.cell_sizes is not None:
-                loadings = parameters.loadings[: 1 + len(observed)]
-                noise = self.mean_noise(float(training.cell_sizes[p]))
-                projection = Projection.of(Parameters(parameters.mean, loadings, noise), factors)
+            if self.fitted is not None and self.fitted.cell is not None and training.cell_sizes is not None:
+                means = self.fitted.of_cell_means(float(training.cell_sizes[p]))
+                projection = Projection.of(means, factors)
             grams.append(projection.G[: V.shape[1], : V.shape[1]])
             crosses.append({k: projection.G[projection.spans[i], : V.shape[1]] for i, k in enumerate(factors)})
         slots = training.slots.toarray() if training.slots.shape[1] else np.zeros((len(training.speakers), 0))

@@ -10,7 +10,6 @@ so a matrix of them is one thin product per hypothesis. The LLR is the log of th
 """
 
 import threading
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -22,7 +21,7 @@ from scipy.linalg import solve_triangular
 from jointplda._parallel import in_pieces
 from jointplda._typing import AnyArray, Array, IntArray
 from jointplda.linalg import cholesky
-from jointplda.model.parameters import Parameters
+from jointplda.model.parameters import CELL, CONDITION, Parameters
 
 Pattern = tuple[bool, ...]
 PIECE = 512
@@ -57,20 +56,17 @@ class PairModel:
     hypotheses: tuple[Hypothesis, ...]
 
     @classmethod
-    def of(cls, parameters: Parameters, shareable: Sequence[int], cell: int | None = None) -> "PairModel":
-        """Hypotheses of a model in which two samples can share channels of the conditions ``shareable`` (factors).
-
-        ``cell`` is the factor that two samples share if they share the speaker and all conditions.
-        """
+    def of(cls, parameters: Parameters) -> "PairModel":
+        """Hypotheses about what two samples of a model share: the speaker, channels of conditions, and the cell."""
+        conditions, cell = parameters.of_kind(CONDITION), parameters.of_kind(CELL)
         root = cholesky(parameters.total_covariance)
-        used = (0, *shareable) if cell is None else (0, *shareable, cell)
-        whitened = {k: solve_triangular(root, parameters.loadings[k], lower=True) for k in used}
+        whitened = {k: solve_triangular(root, parameters.loadings[k], lower=True) for k in (0, *conditions, *cell)}
         hypotheses = []
         for same_speaker in (True, False):
-            for pattern in product((False, True), repeat=len(shareable)):
-                shared = [0] * same_speaker + [k for k, same in zip(shareable, pattern, strict=True) if same]
-                if cell is not None and same_speaker and all(pattern):
-                    shared.append(cell)
+            for pattern in product((False, True), repeat=len(conditions)):
+                shared = [0] * same_speaker + [k for k, same in zip(conditions, pattern, strict=True) if same]
+                if same_speaker and all(pattern):
+                    shared.extend(cell)
                 if shared:
                     hypotheses.append(_hypothesis(same_speaker, pattern, [whitened[k] for k in shared], root))
         return cls(parameters, tuple(hypotheses))

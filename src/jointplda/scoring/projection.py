@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from jointplda._typing import Array
-from jointplda.linalg import inverse
+from jointplda.linalg import inverse, symmetric
 from jointplda.model.parameters import Parameters
 
 
@@ -112,6 +112,5 @@ def log_evidence(prior: Gaussian, phi: Array, G: Array) -> tuple[Array, Array, A
     K = np.linalg.inv(A)
     left = prior.means @ K.T
     rows = -0.5 * np.sum((prior.means @ G) * left, axis=1) - 0.5 * np.linalg.slogdet(A)[1]
-    M = K @ Delta
-    columns = 0.5 * np.sum((phi @ (0.5 * (M + M.T))) * phi, axis=1)
+    columns = 0.5 * np.sum((phi @ symmetric(K @ Delta)) * phi, axis=1)
     return rows, columns, left

@@ -11,17 +11,19 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
+from scipy.special import log_softmax, softmax
 
 from jointplda import sample_matrix
 from jointplda._parallel import fill_matrix, in_pieces
 from jointplda._typing import AnyArray, Array
 from jointplda.errors import InputError, warn
 from jointplda.labels import MISSING, encode
+from jointplda.model.fitted import FittedModel
+from jointplda.model.parameters import CELL, CONDITION
 from jointplda.progress import ProgressCallback
 from jointplda.scoring.channel_arguments import ChannelArguments, check_length, names_of
 from jointplda.scoring.enrollment import Enrollment, enroll_known, factors_of
 from jointplda.scoring.enrollment_scores import EnrollmentScorer
-from jointplda.scoring.fitted import FittedModel
 from jointplda.scoring.known_channels import KnownChannelPairs, KnownChannels
 from jointplda.scoring.pairs import PairModel, PairScorer, PreparedSide
 from jointplda.scoring.partitions import Solver
@@ -55,10 +57,20 @@ class Scorer:
         self.fitted = fitted
         self.arguments = ChannelArguments(fitted)
 
+    @property
+    def shareable(self) -> tuple[int, ...]:
+        """The conditions whose channels samples can share, as factors."""
+        return self.fitted.scored.of_kind(CONDITION)
+
+    @property
+    def cell_factor(self) -> int | None:
+        """The factor of the cell; None where nothing of it is shared."""
+        return next(iter(self.fitted.scored.of_kind(CELL)), None)
+
     @cached_property
     def pair_model(self) -> PairModel:
         """All hypotheses about a pair of samples."""
-        return PairModel.of(self.fitted.scored, self.fitted.shareable, self.fitted.cell_factor)
+        return PairModel.of(self.fitted.scored)
 
     @cached_property
     def projections(self) -> Projections:
@@ -68,7 +80,7 @@ class Scorer:
     @cached_property
     def projection(self) -> Projection:
         """The projection that keeps the speaker and every condition that samples can share."""
-        return self.projections.of(factors_of(self.fitted.shareable, cell=self.fitted.cell_factor))
+        return self.projections.of(factors_of(self.shareable, cell=self.cell_factor))
 
     @cached_property
     def known_channels(self) -> KnownChannels:
@@ -79,14 +91,13 @@ class Scorer:
                 "This model does not know its training channels and speakers: it was made from parameters, or there "
                 "were too many of them to keep."
             )
-        mean_noise = fitted.mean_noise if fitted.interacts else None
         return KnownChannels(
-            self.projections, fitted.shareable, fitted.training, fitted.cell_factor, mean_noise, self._training_cells()
+            self.projections, self.shareable, fitted.training, self.cell_factor, fitted.used, self._training_cells()
         )
 
     def _training_cells(self) -> TrainingCells | None:
         fitted, training = self.fitted, self.fitted.training
-        if fitted.cell_factor is None or training is None or training.cell_codes is None:
+        if self.cell_factor is None or training is None or training.cell_codes is None:
             return None
         assert training.cell_counts is not None
         assert training.cell_means is not None
@@ -185,7 +196,7 @@ class Scorer:
             rows = np.flatnonzero(codes == MISSING)[:5].tolist()
             raise InputError(f"every sample needs a model, and row(s) {rows} have none.", parameter="models")
         phi, scored = self.projection.project(matrix), self.fitted.scored
-        if channels is None and self.fitted.shareable:
+        if channels is None and self.shareable:
             order = np.argsort(codes, kind="stable")
             samples = np.split(phi[order], np.cumsum(np.bincount(codes, minlength=len(labels)))[:-1])
             return Enrollment(tuple(labels), False, (), None, False, (), tuple(samples), scored)
@@ -204,9 +215,7 @@ class Scorer:
         chosen = chosen_models(enrollment, models)
         matrix = self._samples(test, "test")
         known, dtype = self.known_channels if enrollment.trained else None, score_dtype(options.dtype, test)
-        scorer = EnrollmentScorer(
-            self.projections, self.fitted.shareable, matrix, dtype, known, self.fitted.cell_factor
-        )
+        scorer = EnrollmentScorer(self.projections, self.shareable, matrix, dtype, known, self.cell_factor)
         if enrollment.channels_known:
             codes = None
             if test_channels is not None:
@@ -236,7 +245,7 @@ class Scorer:
         result = np.empty(len(rows))
         for at, (i, j) in enumerate(rows):
             a, b = sides[0][i], sides[1][j]
-            if codes is None and self.fitted.shareable:
+            if codes is None and self.shareable:
                 result[at] = scorer.unknown(a, b)
             else:
                 of_pair = np.zeros((len(a) + len(b), 0), dtype=np.int64)
@@ -261,8 +270,7 @@ class Scorer:
         matrix = self._samples(X, "X")
         levels, _ = self.arguments.codes_like(channels, known.labels, len(matrix), "channels")
         values = known.speaker_log_likelihoods(matrix, np.where(levels < known.sizes, levels, MISSING))
-        values -= values.max(axis=1, keepdims=True)
-        normalised: Array = values - np.log(np.exp(values).sum(axis=1, keepdims=True))
+        normalised: Array = log_softmax(values, axis=1)
         return normalised[:, self.speaker_order]
 
     def channel_posterior(self, X: Any, channel_weights: Any, condition: int) -> tuple[tuple[Any, ...], Array]:
@@ -273,15 +281,13 @@ class Scorer:
         weights = self.arguments.weights(per_condition, known.training)[at]
         with np.errstate(divide="ignore"):
             values = known.channel_log_likelihoods(matrix, at) + np.log(weights)
-        values -= values.max(axis=1, keepdims=True)
-        chances = np.exp(values)
-        return (*known.labels[at], None), chances / chances.sum(axis=1, keepdims=True)
+        return (*known.labels[at], None), softmax(values, axis=1)
 
     def _known_or_none(self, wanted: bool) -> KnownChannels | None:
         return self.known_channels if wanted and self.fitted.training is not None else None
 
     def _labels(self, known: KnownChannels | None) -> tuple[tuple[Any, ...], ...]:
-        return tuple(() for _ in self.fitted.shareable) if known is None else known.labels
+        return tuple(() for _ in self.shareable) if known is None else known.labels
 
     def _samples(self, X: Any, parameter: str) -> Array:
         """Samples as float64, after the checks of ``_numbers``."""

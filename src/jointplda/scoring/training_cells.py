@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jointplda._typing import Array, IntArray
-from jointplda.linalg import inverse
+from jointplda.linalg import inverse, symmetric
 from jointplda.scoring.projection import Gaussian
 
 
@@ -58,7 +58,7 @@ class TrainingCells:
             B = shared @ inverse(self.interaction + self.noise / n)[0]
             rest = W - B @ W
             spread = self.noise + self.interaction - B @ shared + rest @ latents.covariance @ rest.T
-            precision, log_det = inverse(0.5 * (spread + spread.T))
+            precision, log_det = inverse(symmetric(spread))
             centres = (self.means[cells[own]] - self.mean) @ B.T + latents.means[own] @ rest.T
             centred = X - self.mean
             squares = np.sum((centred @ precision) * centred, axis=1)[:, None]

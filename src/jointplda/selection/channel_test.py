@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from jointplda._typing import Array, IntArray
+from jointplda.linalg import sums_by_level
 from jointplda.model.statistics import Statistics
 
 PERMUTATIONS = 499
@@ -117,8 +117,7 @@ def _standardised(means: Array, counts: Array, within: float) -> Array:
 
 def _between(means: Array, codes: IntArray, channels: int) -> float:
     """Sum of squares between channels of centred speaker means."""
-    sign = csr_array((np.ones(len(codes)), codes, np.arange(len(codes) + 1)), shape=(len(codes), channels))
-    sums = np.asarray(sign.T @ means)
+    sums = sums_by_level(codes, means, channels)
     return float(np.sum(sums**2 / np.bincount(codes, minlength=channels)[:, None]))
 
 

@@ -10,12 +10,11 @@ from jointplda._typing import Array, IntArray
 from jointplda.metrics import cllr, min_cllr
 from jointplda.model.channel_shrinkage import ChannelShrinkage
 from jointplda.model.fit import FitSettings, Problem, fit, supported_rank
-from jointplda.model.interaction import NO_INTERACTION, InteractionSettings, without_loading
+from jointplda.model.interaction import NO_INTERACTION, InteractionSettings, with_cell_share
 from jointplda.model.kappa import KappaPrior
-from jointplda.model.parameters import Parameters
+from jointplda.model.parameters import CONDITION, Parameters
 from jointplda.model.statistics import Statistics
 from jointplda.progress import Progress, ProgressCallback
-from jointplda.scoring.fitted import scored_parameters
 from jointplda.scoring.pairs import PairModel, PairScorer, PreparedSide
 from jointplda.selection.candidates import (
     Candidate,
@@ -193,20 +192,17 @@ class Search:
     def _scores(self, candidate: Candidate, i: int) -> Array:
         """Raw log-likelihood ratios of all pairs of a fold, and of its moved targets, averaged over channels."""
         fold = self.folds.folds[i]
-        parameters, G = self._parameters(candidate, i)
-        conditions = len(parameters.loadings) - 1
-        scored = scored_parameters(parameters, G, candidate.cell_share)
-        cell = 1 + conditions if len(scored.loadings) > 1 + conditions else None
-        model = PairModel.of(scored, range(1, conditions + 1), cell)
-        priors = np.full((conditions, 2), SAME_CHANNEL)
+        parameters = self._parameters(candidate, i)
+        model = PairModel.of(with_cell_share(parameters, candidate.cell_share))
+        priors = np.full((len(parameters.of_kind(CONDITION)), 2), SAME_CHANNEL)
         side = model.side(fold.X, threads=1)
         scores = [_matrix(side, side, priors)[*fold.pairs.rows.T]]
         if len(self.moved_rows[i]):
             scores.append(_matrix(side, model.side(self.moved[i], threads=1), priors)[*self.moved_rows[i].T])
         return np.concatenate(scores)
 
-    def _parameters(self, candidate: Candidate, i: int) -> tuple[Parameters, Array]:
-        """Parameters, and G, of a candidate fitted to the speakers of all other folds, without conditions of rank 0."""
+    def _parameters(self, candidate: Candidate, i: int) -> Parameters:
+        """Parameters of a candidate fitted to the speakers of all other folds, without conditions of rank 0."""
         training = self.folds.folds[i].training
         kept = [k for k, rank in enumerate(candidate.channel_ranks) if rank]
         ranks = (training.n_features, *(candidate.channel_ranks[k] for k in kept))
@@ -224,14 +220,13 @@ class Search:
                 callback=None,
             )
             warm = None if self.design.confounded or interaction.form == "split" else self.reached.get(key)
-            result = fit(self.problems[key], settings, np.random.default_rng(0), warm)
+            result = fit(self.problems[key], settings, warm)
             if result.interrupted:
                 raise KeyboardInterrupt
             self.reached[key] = self.fitted[key, *strengths] = result.fit.parameters
         shares = tuple(candidate.channel_shares[k] for k in kept)
         priors = tuple(candidate.channel_priors[k] for k in kept)
-        found, G = without_loading(self.fitted[key, *strengths], len(ranks))
-        return ChannelShrinkage(ranks, shares, priors).apply(found), G
+        return ChannelShrinkage(ranks, shares, priors).apply(self.fitted[key, *strengths])
 
     def calibration_trials(self, candidate: Candidate) -> CalibrationTrials:
         """The held-out pairs of all folds, and the moved targets, with the scores of a candidate."""

@@ -25,9 +25,7 @@ from scipy.sparse import csr_array
 from jointplda._typing import AnyArray
 from jointplda.errors import FileError
 from jointplda.storage.tensors import read_tensors, write_tensors
-from jointplda.storage.upgrades import upgraded
 
-VERSION = 2
 Record = TypeVar("Record")
 Tensors = dict[str, AnyArray]
 
@@ -36,15 +34,14 @@ def write_record(path: str | PathLike[str], kind: str, record: Any) -> None:
     """Write a record as a safetensors file of this kind, completely or not at all."""
     tensors: Tensors = {}
     header = encode(record, type(record), kind, tensors)
-    write_tensors(path, kind, VERSION, tensors, {"record": header})
+    write_tensors(path, kind, tensors, {"record": header})
 
 
 def read_record(path: str | PathLike[str], kind: str, record_type: type[Record]) -> Record:
-    """Read what ``write_record`` wrote, or what earlier versions wrote for the same kind."""
-    tensors, metadata = read_tensors(path, kind, VERSION)
+    """Read what ``write_record`` wrote for the same kind."""
+    tensors, metadata = read_tensors(path, kind)
     try:
-        header = upgraded(kind, metadata, tensors)
-        record: Record = decode(header, record_type, tensors)
+        record: Record = decode(metadata["record"], record_type, tensors)
     except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
         raise FileError(f"{path}: a jointplda {kind} file whose content is incomplete or wrong ({error}).") from None
     return record

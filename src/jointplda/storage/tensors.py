@@ -15,10 +15,11 @@ from jointplda._typing import AnyArray
 from jointplda.errors import FileError
 
 KEY = "jointplda"
+VERSION = 1
 
 
 def write_tensors(
-    path: str | PathLike[str], kind: str, version: int, tensors: Mapping[str, AnyArray], metadata: Mapping[str, Any]
+    path: str | PathLike[str], kind: str, tensors: Mapping[str, AnyArray], metadata: Mapping[str, Any]
 ) -> None:
     """Write arrays and metadata under a temporary name, read them back, compare, and rename.
 
@@ -26,24 +27,24 @@ def write_tensors(
     The metadata are strict JSON, without NaN and infinity.
     """
     ordered = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
-    text = json.dumps({"kind": kind, "version": version, **metadata}, sort_keys=True, allow_nan=False)
+    text = json.dumps({"kind": kind, "version": VERSION, **metadata}, sort_keys=True, allow_nan=False)
     with replacing(path) as name:
         save_file(ordered, name, metadata={KEY: text})
-        stored, _ = read_tensors(name, kind, version)
+        stored, _ = read_tensors(name, kind)
         for key, array in ordered.items():
             if stored[key].dtype != array.dtype or stored[key].tobytes() != array.tobytes():
                 raise FileError(f"{path}: {key} does not read back as it was written; no file was kept.")
 
 
-def read_tensors(path: str | PathLike[str], kind: str, version: int) -> tuple[dict[str, AnyArray], dict[str, Any]]:
-    """Read what ``write_tensors`` wrote, of this version or an earlier one."""
+def read_tensors(path: str | PathLike[str], kind: str) -> tuple[dict[str, AnyArray], dict[str, Any]]:
+    """Read what ``write_tensors`` wrote for the same kind; a file of another version is refused."""
     target = Path(path)
     tensors, metadata = _read(target, with_tensors=True)
     if metadata["kind"] != kind:
         raise FileError(f"{target}: expected a jointplda {kind} file, got a jointplda {metadata['kind']} file.")
-    if metadata.get("version") not in range(1, version + 1):
+    if metadata.get("version") != VERSION:
         raise FileError(
-            f"{target}: this release reads {kind} files up to version {version}, and this file has version "
+            f"{target}: this release reads {kind} files of version {VERSION}, and this file has version "
             f"{metadata.get('version')!r:.20}; use the release that wrote it, or write it anew."
         )
     return tensors, metadata

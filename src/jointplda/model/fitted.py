@@ -13,9 +13,10 @@ import numpy as np
 
 from jointplda._typing import Array
 from jointplda.calibration.affine import AffineCalibration
-from jointplda.linalg import cholesky, inverse
+from jointplda.linalg import inverse
 from jointplda.model.channel_shrinkage import ChannelShrinkage
-from jointplda.model.parameters import Parameters
+from jointplda.model.interaction import with_cell_share
+from jointplda.model.parameters import CELL, CONDITION, Factor, Parameters
 from jointplda.model.plan import Plan
 from jointplda.model.training_posterior import TrainingPosterior
 
@@ -48,18 +49,6 @@ class TrainingCounts:
     channels: tuple[int, ...]
 
 
-def scored_parameters(parameters: Parameters, G: Array, share: float) -> Parameters:
-    """Parameters for scoring with G (d, r) in its place: what a cell shares is the last loading, and the rest is noise.
-
-    Nothing is appended where nothing is shared.
-    """
-    if not G.shape[1]:
-        return parameters
-    shared = (np.sqrt(share) * G,) if share else ()
-    noise = parameters.noise + (1.0 - share) * (G @ G.T)
-    return Parameters(parameters.mean, (*parameters.loadings, *shared), noise)
-
-
 @dataclass(frozen=True, eq=False)
 class FittedModel:
     """The model m = mean + V y + sum_k U_k x^k + e,  e ~ N(0, D^-1), and how it was fitted.
@@ -67,8 +56,8 @@ class FittedModel:
     Attributes
     ----------
     mean : (d,)
-    loadings : tuple of (d, r)
-        V, then U of each condition; the U of a condition that was left out is (d, 0).
+    factors : tuple of Factor
+        The speaker, the conditions (of rank 0 where one was left out), and the cell, if speaker and channel interact.
     precision : (d, d)
         D.
     conditions : tuple of str, or None
@@ -84,12 +73,9 @@ class FittedModel:
         Posterior of the training channels and speakers, if it is small enough to keep.
     calibration : AffineCalibration or None
         Applied to scores unless raw scores are asked for.
-    kappa : float
-        Interaction of speaker and channel relative to the noise: the samples of a cell share N(0, kappa C).
-    G : (d, r), or None
-        Loading of the interaction, where it is not proportional to the noise.
     cell_share : float
-        How far scoring counts on it: the share of G G' that two samples of one cell have in common; the rest is noise.
+        How far scoring counts on the interaction: the share of G G' that two samples of one cell have in common; the
+        rest is noise.
     plan : Plan or None
         The factor that was eliminated, and the cost of an iteration; not stored in files.
 
@@ -99,7 +85,7 @@ class FittedModel:
     """
 
     mean: Array
-    loadings: tuple[Array, ...]
+    factors: tuple[Factor, ...]
     precision: Array
     conditions: tuple[str, ...] | None
     channels_shared: bool
@@ -108,14 +94,11 @@ class FittedModel:
     shrinkage: ChannelShrinkage | None = None
     training: TrainingPosterior | None = None
     calibration: AffineCalibration | None = None
-    kappa: float = 0.0
-    G: Array | None = None
     cell_share: float = 1.0
     plan: Plan | None = field(default=None, metadata={"stored": False})
 
     def __post_init__(self) -> None:
-        arrays = [self.mean, *self.loadings, self.precision, self.trace.log_likelihoods]
-        arrays += [] if self.G is None else [self.G]
+        arrays = [self.mean, *(factor.loading for factor in self.factors), self.precision, self.trace.log_likelihoods]
         if self.training is not None:
             arrays += [value for value in vars(self.training).values() if isinstance(value, np.ndarray)]
         for array in arrays:
@@ -133,77 +116,62 @@ class FittedModel:
         """The parameters with the noise covariance C = D^-1, which is computed once."""
         noise = inverse(self.precision)[0]
         noise.setflags(write=False)
-        return Parameters(self.mean, self.loadings, noise, self.kappa)
+        return Parameters(self.mean, self.factors, noise)
+
+    @cached_property
+    def used(self) -> Parameters:
+        """The parameters without the conditions of rank 0."""
+        return self.parameters.used()
+
+    @cached_property
+    def scored(self) -> Parameters:
+        """Parameters for scoring: ``cell_share`` of the cell's G G' is shared, and the rest is noise."""
+        return with_cell_share(self.used, self.cell_share if self.conditions_used else 0.0)
 
     @property
     def interacts(self) -> bool:
         """Whether the samples of a cell share a deviation of their own."""
-        return self.G is not None or self.kappa > 0
+        return self.factors[-1].kind == CELL
 
-    @cached_property
+    @property
     def cell_loading(self) -> Array:
-        """G, or a root of kappa C, (d, r); (d, 0) without an interaction."""
-        if self.G is not None:
-            return self.G
-        if not self.kappa:
-            return np.zeros((len(self.mean), 0))
-        root: Array = np.sqrt(self.kappa) * cholesky(self.parameters.noise)
-        root.setflags(write=False)
-        return root
+        """G (d, r) of the interaction; (d, 0) without one."""
+        return self.factors[-1].loading if self.interacts else np.zeros((len(self.mean), 0))
 
-    def mean_noise(self, n: float) -> Array:
-        """Covariance of the mean of n samples of one cell given speaker and channel: C / n + G G', (d, d)."""
-        return self.parameters.noise / n + self.cell_loading @ self.cell_loading.T
-
-    @cached_property
-    def scored(self) -> Parameters:
-        """Parameters for scoring: what a cell shares is the last loading, and the rest of G G' is noise."""
-        return scored_parameters(self.active, self.cell_loading, self.cell_share if self.kept else 0.0)
+    @property
+    def channel_factors(self) -> tuple[Factor, ...]:
+        """The factors of the conditions."""
+        return tuple(factor for factor in self.factors[1:] if factor.kind != CELL)
 
     @property
     def variance_shares(self) -> dict[str, float]:
         """Shares of the trace of the total covariance: speaker, each condition, the interaction, and the noise."""
-        traces = {"speaker": float(np.sum(self.loadings[0] ** 2))}
-        traces |= {name: float(np.sum(U**2)) for name, U in zip(self.condition_names, self.loadings[1:], strict=True)}
+        traces = {"speaker": float(np.sum(self.factors[0].loading ** 2))}
+        traces |= {factor.name: float(np.sum(factor.loading**2)) for factor in self.channel_factors}
         traces |= {"interaction": float(np.sum(self.cell_loading**2)), "noise": float(np.trace(self.parameters.noise))}
         total = sum(traces.values())
         return {name: value / total for name, value in traces.items()}
 
     @property
-    def cell_factor(self) -> int | None:
-        """Position in ``scored`` of what a cell shares; None where nothing is."""
-        extra = len(self.scored.loadings) - len(self.active.loadings)
-        return len(self.active.loadings) if extra else None
-
-    @cached_property
-    def active(self) -> Parameters:
-        """The parameters without the conditions of rank 0."""
-        return self.parameters.active()[0]
-
-    @property
     def channel_ranks(self) -> tuple[int, ...]:
         """Rank of U of each condition."""
-        return tuple(U.shape[1] for U in self.loadings[1:])
+        return tuple(factor.rank for factor in self.channel_factors)
 
     @property
     def condition_names(self) -> tuple[str, ...]:
         """Names of the conditions, or numbers where they have none."""
-        return self.conditions or tuple(f"condition {k + 1}" for k in range(len(self.channel_ranks)))
+        return tuple(factor.name for factor in self.channel_factors)
 
     @property
-    def kept(self) -> tuple[int, ...]:
+    def conditions_used(self) -> tuple[int, ...]:
         """Positions of the conditions whose channels two samples can share: those of rank above 0."""
-        return tuple(k for k, rank in enumerate(self.channel_ranks) if rank) if self.channels_shared else ()
-
-    @property
-    def shareable(self) -> tuple[int, ...]:
-        """The same conditions as factors of ``active``: 1, 2, ..."""
-        return tuple(range(1, len(self.kept) + 1))
+        return tuple(k for k, factor in enumerate(self.channel_factors) if factor.rank and factor.kind == CONDITION)
 
     @cached_property
     def U(self) -> Array:
         """Loadings of all conditions side by side, (d, sum of ranks)."""
-        U = np.ascontiguousarray(np.concatenate([np.zeros((len(self.mean), 0)), *self.loadings[1:]], axis=1))
+        loadings = [factor.loading for factor in self.channel_factors]
+        U = np.ascontiguousarray(np.concatenate([np.zeros((len(self.mean), 0)), *loadings], axis=1))
         U.setflags(write=False)
         return U
 
@@ -220,5 +188,5 @@ class FittedModel:
         return self._with_same_parameters(replace(self, training=training))
 
     def _with_same_parameters(self, copy: FittedModel) -> FittedModel:
-        copy.__dict__.update(parameters=self.parameters, active=self.active, scored=self.scored)
+        copy.__dict__.update(parameters=self.parameters, used=self.used, scored=self.scored)
         return copy

@@ -1,0 +1,190 @@
+"""The steps of preprocessing, as scikit-learn transformers that model files can hold."""
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.decomposition import PCA as _SklearnPCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from jointplda._typing import Array
+from jointplda._validation import check_number
+from jointplda.errors import InputError, warn
+from jointplda.labels import MISSING, encode
+
+
+class Step(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """A transformer of samples; what ``fit`` learns are numbers or arrays whose names end in an underscore."""
+
+    def kept(self, samples: int, dimension: int, speakers: int | None) -> int:
+        """Dimension of the result, of so many samples, dimensions and speakers; None if speakers are not known."""
+        return dimension
+
+
+class Affine(Step):
+    """x -> (x - offset_) matrix_, of shapes (d,) and (d, k); where ``matrix_`` is None it is the identity."""
+
+    offset_: Array
+    matrix_: Array | None
+
+    def transform(self, X: Any) -> Array:
+        """Apply the transform to X (n, d)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        centred: Array = X - self.offset_
+        return centred if self.matrix_ is None else centred @ self.matrix_
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.offset_) if self.matrix_ is None else int(self.matrix_.shape[1])
+
+
+class Center(Affine):
+    """Subtract the mean of the training samples."""
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Compute the mean of X (n, d)."""
+        X = validate_data(self, X, dtype=np.float64)
+        self.offset_, self.matrix_ = X.mean(axis=0), None
+        return self
+
+
+class LengthNorm(Step):
+    """Scale every sample to length 1; a sample of length zero stays zero."""
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Check X (n, d); there is nothing to learn."""
+        validate_data(self, X, dtype=np.float64)
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "n_features_in_")
+
+    def transform(self, X: Any) -> Array:
+        """Scale X (n, d)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        largest = np.abs(X).max(axis=1, keepdims=True)
+        shrunk = X / np.where(largest > 0, largest, 1.0)
+        lengths = np.linalg.norm(shrunk, axis=1, keepdims=True)
+        scaled: Array = shrunk * (1.0 / np.where(lengths > 0, lengths, 1.0))
+        return scaled
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.n_features_in_)
+
+
+class PCA(Affine):
+    """Project on the leading principal components.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        Number of components; default: as many as samples and dimensions allow.
+    """
+
+    def __init__(self, n_components: int | None = None) -> None:
+        self.n_components = n_components
+
+    def kept(self, samples: int, dimension: int, speakers: int | None) -> int:
+        """Number of components."""
+        return _number(self.n_components, min(samples, dimension))
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Compute the components of X (n, d)."""
+        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        solver = "covariance_eigh" if X.shape[0] >= X.shape[1] else "full"
+        pca = _SklearnPCA(self.kept(len(X), X.shape[1], None), svd_solver=solver).fit(X)
+        self.offset_, self.matrix_ = pca.mean_, np.ascontiguousarray(pca.components_.T)
+        return self
+
+
+class Reduce(Affine):
+    """PCA if there are enough samples and speakers for it; else only the mean is subtracted.
+
+    A projection estimated from fewer samples than dimensions, or from a handful of speakers, drops directions in which
+    other speakers differ. The priors of a model deal with these directions better.
+
+    Parameters
+    ----------
+    n_components : int
+        Number of components.
+    least_speakers : int
+        With fewer speakers, or no more samples than ``n_components``, all dimensions are kept.
+    """
+
+    def __init__(self, n_components: int = 150, *, least_speakers: int = 20) -> None:
+        self.n_components = n_components
+        self.least_speakers = least_speakers
+
+    def kept(self, samples: int, dimension: int, speakers: int | None) -> int:
+        """Number of components, or the dimension if it is not reduced."""
+        size = int(check_number("n_components", self.n_components, 1, whole=True))
+        least = int(check_number("least_speakers", self.least_speakers, 0, whole=True))
+        enough = speakers is None or speakers >= least
+        return size if enough and min(samples, dimension) > size else dimension
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Compute the components of X (n, d); y (n,) are the speakers, if they are known."""
+        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        size = self.kept(len(X), X.shape[1], None if y is None else len(encode(y, what="y")[1]))
+        step = PCA(size).fit(X) if size < X.shape[1] else Center().fit(X)
+        self.offset_, self.matrix_ = step.offset_, step.matrix_
+        return self
+
+
+class LDA(Affine):
+    """Project on the directions that best separate the speakers.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        Number of directions; default: one less than the speakers, at most the dimension.
+    shrinkage : float or "auto", optional
+        Shrinkage of the covariance as in scikit-learn; "auto" is Ledoit-Wolf.
+    """
+
+    def __init__(self, n_components: int | None = None, *, shrinkage: float | str | None = None) -> None:
+        self.n_components = n_components
+        self.shrinkage = shrinkage
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+    def kept(self, samples: int, dimension: int, speakers: int | None) -> int:
+        """Number of directions."""
+        return _number(self.n_components, dimension if speakers is None else min(dimension, speakers - 1))
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Compute the directions for X (n, d) of speakers y (n,), any hashables."""
+        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        if y is None:
+            raise InputError("LDA requires y to be passed, but the target y is None; give the speakers.")
+        codes, levels = encode(y, what="y")
+        if len(codes) != len(X) or (codes == MISSING).any():
+            raise InputError(f"LDA: expected {len(X)} speaker labels, none of them missing, got {len(codes)}.")
+        if not 2 <= len(levels) < len(X):
+            raise InputError(f"LDA: expected 2 or more speakers with several samples each, got {len(levels)}.")
+        size = self.kept(len(X), X.shape[1], len(levels))
+        if not np.ptp(X, axis=0).any():
+            raise InputError("LDA: the samples are all the same, so the speakers do not differ in any direction.")
+        solver = "svd" if self.shrinkage is None else "eigen"
+        try:
+            lda = LinearDiscriminantAnalysis(solver=solver, shrinkage=self.shrinkage, n_components=size).fit(X, codes)
+        except np.linalg.LinAlgError:
+            problem = "LDA: the samples do not vary enough within speakers; raise shrinkage, or use PCA before."
+            raise InputError(problem) from None
+        self.offset_ = X.mean(axis=0)
+        self.matrix_ = np.ascontiguousarray(lda.scalings_[:, :size])
+        if self.matrix_.shape[1] < size:
+            warn(f"LDA found only {self.matrix_.shape[1]} directions that separate speakers, not {size}.")
+        return self
+
+
+def _number(n_components: Any, most: int) -> int:
+    """The number of components asked for, or ``most``, which it must not exceed."""
+    return most if n_components is None else int(check_number("n_components", n_components, 1, most, whole=True))
