@@ -102,7 +102,7 @@ def column(table: LabelTable, name: str, option: str) -> Names:
 
 def column_name(name: str, table: LabelTable | None = None) -> str:
     """What to call a condition: a column by its whole name, a file by what follows utt2 in its name, or by its stem."""
-    from jointplda.formats.kaldi import kaldi_column
+    from jointplda.formats.header_words import kaldi_column
 
     if (table is not None and name in table.columns) or not Path(name).is_file():
         return name
