@@ -161,8 +161,8 @@ def test_labels_are_read_once_for_all_scores(files, tmp_path, monkeypatch):
         lines = (folder / "trials").read_text().splitlines()
         (tmp_path / name).write_text("".join(f"{' '.join(line.split()[:2])} {k % 7}\n" for k, line in enumerate(lines)))
     np.savez(tmp_path / "t.npz", embeddings=test.X, ids=test.ids, language=test.language, voice=test.speaker)
-    read, original = [], formats.read_embeddings
-    monkeypatch.setattr(formats, "read_embeddings", lambda path, *rest: read.append(path) or original(path, *rest))
+    read, original = [], formats.read_label_table
+    monkeypatch.setattr(formats, "read_label_table", lambda path, *rest: read.append(path) or original(path, *rest))
     run("evaluate", tmp_path / "a", tmp_path / "b", tmp_path / "c", "--key", folder / "trials", "--labels",
         tmp_path / "t.npz", "--speaker", "voice", "--channel", "language", "--draws", 0)  # fmt: skip
     assert read == [tmp_path / "t.npz"]

@@ -47,26 +47,7 @@ def read_table(path: Path, labels: Path | None) -> EmbeddingTable:
     """Embeddings with the label columns of their own file and of the labels file."""
     from jointplda.formats import read_embeddings
 
-    return read_embeddings(path, labels if labels is None or not _is_binary(labels) else read_label_table(labels))
-
-
-def read_label_table(path: Path) -> LabelTable:
-    """Labels by id: from a table, or from the label columns of a file of embeddings."""
-    from jointplda.embedding_table import LabelTable
-    from jointplda.formats import read_embeddings, read_labels
-
-    if not _is_binary(path):
-        return read_labels(path)
-    table = read_embeddings(path)
-    return LabelTable(table.ids, table.columns)
-
-
-def _is_binary(path: Path) -> bool:
-    """Whether a file is an npz or HDF5 file, which holds embeddings beside its labels."""
-    if path.is_dir():
-        return False
-    with path.open("rb") as file:
-        return file.read(8).startswith((b"PK\x03\x04", b"\x89HDF\r\n\x1a\n"))
+    return read_embeddings(path, labels)
 
 
 def column(table: LabelTable, name: str, option: str) -> Names:

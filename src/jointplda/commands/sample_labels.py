@@ -26,8 +26,7 @@ class LabelFiles:
     @classmethod
     def read(cls, labels: Path | None, models: Path | None) -> LabelFiles:
         """Read labels from a table or a file of embeddings, and models from a list such as spk2utt."""
-        from jointplda.commands.data_input import read_label_table
-        from jointplda.formats import read_enrollment
+        from jointplda.formats import read_enrollment, read_label_table
 
         table = None if labels is None else read_label_table(labels)
         return cls(table, {} if models is None else read_enrollment(models), labels)
