@@ -13,7 +13,8 @@ from jointplda.formats import read_scores
 from jointplda.storage import records
 from worlds.command_line import run, score_arguments
 
-READERS = ("read_embeddings", "read_labels", "read_scores", "read_trials", "read_enrollment")
+READERS = ("read_embeddings", "read_labels", "read_label_table", "read_scores", "read_trials", "read_enrollment")
+USERS = ("compare_run", "data_input", "evaluate_run", "sample_labels", "score_run", "trial_input")
 
 
 @pytest.fixture
@@ -31,10 +32,8 @@ def reads(monkeypatch):
     monkeypatch.setattr(records, "read_tensors", counted(records.read_tensors))
     for name in READERS:
         original = getattr(formats, name)
-        for module in ("", ".commands.data_input", ".commands.evaluate_run", ".commands.sample_labels",
-                       ".commands.score_run", ".commands.trial_input"):  # fmt: skip
-            where = "jointplda.formats" if not module else f"jointplda{module}"
-            monkeypatch.setattr(f"{where}.{name}", counted(original), raising=False)
+        for module in ("formats", *(f"commands.{module}" for module in USERS)):
+            monkeypatch.setattr(f"jointplda.{module}.{name}", counted(original), raising=False)
     return count
 
 

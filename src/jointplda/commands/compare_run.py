@@ -6,9 +6,10 @@ import numpy as np
 from jointplda._identifiers import positions
 from jointplda.commands.compare_command import CompareRequest
 from jointplda.commands.comparison import run_comparison
-from jointplda.commands.data_input import LabelColumn, SampleReader, read_table
+from jointplda.commands.data_input import LabelColumn, SampleReader
 from jointplda.commands.messages import Messages
 from jointplda.evaluation.protocol import Experiment, held_out, trials_of
+from jointplda.formats import read_embeddings
 
 
 def compare(request: CompareRequest, messages: Messages) -> None:
@@ -20,7 +21,7 @@ def compare(request: CompareRequest, messages: Messages) -> None:
 def _experiment(request: CompareRequest, messages: Messages) -> Experiment:
     """Training samples and test trials, as the options say."""
     reader = SampleReader(request, messages)
-    table = read_table(request.data, request.labels)
+    table = read_embeddings(request.data, request.labels)
     samples = reader.labelled(table)
     if request.test:
         train, test = samples, reader.read(request.test)

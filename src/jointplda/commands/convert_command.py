@@ -10,7 +10,7 @@ import cloup
 
 from jointplda.commands import options
 from jointplda.commands.messages import Messages
-from jointplda.file_kinds import KINDS, kind_of
+from jointplda.file_kinds import FILE_KINDS, KINDS, kind_of
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,19 @@ class ConvertRequest:
     force: bool
 
 
+_HELP = """Read SOURCE in any known format and write it as TARGET.
+
+\b
+Example:
+  jointplda convert embeddings xvector.scp embeddings.npz
+
+\b
+Formats to write:
+""" + "\n".join(f"  {what:<10}  {', '.join(names)}" for what, names in KINDS.items())
+
+
 @cloup.command(
-    "convert", short_help="Write files in another format.",
+    "convert", short_help="Write files in another format.", help=_HELP,
     epilog="A jointplda model is converted from Kaldi's plda or pyannote's plda.npz. Embeddings as npy have a table of "
     "ids and labels beside them.",
 )  # fmt: skip
@@ -47,20 +58,7 @@ class ConvertRequest:
 )  # fmt: skip
 @options.common
 def command(messages: Messages, /, **values: Any) -> None:
-    """Read SOURCE in any known format and write it as TARGET.
-
-    \b
-    Example:
-      jointplda convert embeddings xvector.scp embeddings.npz
-
-    \b
-    Formats to write:
-      embeddings  npz, npy, hdf5, parquet, kaldi
-      trials      kaldi, voxceleb, nist, dca, bosaris
-      scores      kaldi, wespeaker, nist, bosaris, npy
-      enrollment  kaldi, nist
-      model       jointplda, kaldi, pyannote
-    """  # noqa: D301
+    """Convert what the options name."""
     request = ConvertRequest(**values)
     kinds = KINDS[request.what]
     if request.kind is not None and request.kind not in kinds:
@@ -79,13 +77,8 @@ def command(messages: Messages, /, **values: Any) -> None:
 
 def _written_beside(request: ConvertRequest) -> tuple[str, ...]:
     """Endings of the files that a conversion writes beside its target."""
-    kind = request.kind or kind_of(request.what, request.target)
-    endings = {
-        ("embeddings", "npy"): (".tsv",),
-        ("embeddings", "kaldi"): (".ark", ".scp", ".utt2*"),
-        ("scores", "npy"): (".rows", ".columns"),
-    }
-    return endings.get((request.what, kind or ""), ())
+    name = request.kind or kind_of(request.what, request.target)
+    return next((kind.beside for kind in FILE_KINDS[request.what] if kind.name == name), ())
 
 
 def _files_of_stem(path: Path) -> dict[Path, int]:

@@ -15,7 +15,7 @@ from jointplda.commands.options import SampleSource
 from jointplda.embedding_table import EmbeddingTable, LabelTable
 from jointplda.evaluation.labelled_samples import LabelledSamples
 from jointplda.formats import read_embeddings, read_labels
-from jointplda.formats.kaldi import kaldi_column
+from jointplda.formats.header_words import kaldi_column
 from jointplda.labels import ConditionColumns
 
 NOT_AMONG_SAMPLES = (
@@ -94,27 +94,6 @@ def conditions_of(table: LabelTable, channels: Sequence[LabelColumn]) -> Conditi
     return ConditionColumns(names, tuple(channel.values(table) for channel in channels))
 
 
-def read_table(path: Path, labels: Path | None) -> EmbeddingTable:
-    """Embeddings with the label columns of their own file and of the labels file."""
-    return read_embeddings(path, labels if labels is None or not _is_binary(labels) else read_label_table(labels))
-
-
-def read_label_table(path: Path) -> LabelTable:
-    """Labels by id: from a table, or from the label columns of a file of embeddings."""
-    if not _is_binary(path):
-        return read_labels(path)
-    table = read_embeddings(path)
-    return LabelTable(table.ids, table.columns)
-
-
-def _is_binary(path: Path) -> bool:
-    """Whether a file is an npz or HDF5 file, which holds embeddings beside its labels."""
-    if path.is_dir():
-        return False
-    with path.open("rb") as file:
-        return file.read(8).startswith((b"PK\x03\x04", b"\x89HDF\r\n\x1a\n"))
-
-
 class SampleReader:
     """Reads labelled embeddings: their speakers and channels, from columns or files that are read once."""
 
@@ -125,7 +104,7 @@ class SampleReader:
 
     def read(self, path: Path | None = None) -> LabelledSamples:
         """Embeddings of the source, or of another file with the same labels, with their speakers and channels."""
-        return self.labelled(read_table(path or self.source.data, self.source.labels))
+        return self.labelled(read_embeddings(path or self.source.data, self.source.labels))
 
     def labelled(self, table: EmbeddingTable) -> LabelledSamples:
         """Embeddings with their speakers and channels; samples without a speaker raise an error, or are left out."""

@@ -9,13 +9,13 @@ import numpy as np
 
 from jointplda._identifiers import as_names, listed
 from jointplda._typing import IntArray, Names
-from jointplda.commands.data_input import LabelColumn, label_columns, labels_of, read_label_table
+from jointplda.commands.data_input import LabelColumn, label_columns, labels_of
 from jointplda.commands.evaluate_command import EvaluateRequest
 from jointplda.commands.messages import Messages
 from jointplda.embedding_table import LabelTable
 from jointplda.evaluation import join
 from jointplda.evaluation.evaluate import Coded, TrialSides
-from jointplda.formats import read_enrollment
+from jointplda.formats import read_enrollment, read_label_table
 from jointplda.trial_list import Trials
 
 NOT_IN_TRIALS = "none of its ids is in the trials. The trials name {wanted}, the labels {known}."

@@ -9,7 +9,7 @@ import numpy as np
 
 from jointplda._typing import Array, IntArray, Names
 from jointplda.calibration import load_calibration
-from jointplda.commands.data_input import conditions_of, label_columns, read_table
+from jointplda.commands.data_input import conditions_of, label_columns
 from jointplda.commands.messages import Messages
 from jointplda.commands.model_facts import Model, input_dimension, scoring_model, training_channels
 from jointplda.commands.progress_display import bar
@@ -17,7 +17,7 @@ from jointplda.commands.score_command import ScoreRequest
 from jointplda.commands.trial_input import Models, all_pairs, listed_trials, usable_models
 from jointplda.embedding_table import EmbeddingTable
 from jointplda.estimators.pipeline import Pipeline
-from jointplda.formats import match_ids, read_enrollment, write_scores
+from jointplda.formats import match_ids, read_embeddings, read_enrollment, write_scores
 from jointplda.formats.score_files import write_matrix
 from jointplda.labels import ConditionColumns
 from jointplda.progress import Progress
@@ -73,7 +73,7 @@ def _sides(pipe: Pipeline, request: ScoreRequest) -> tuple[Side, Side]:
     channels = label_columns(request.channels)
     expected, sides = input_dimension(pipe), []
     paths = [request.enroll] if request.test in (None, request.enroll) else [request.enroll, request.test]
-    tables = [(path, read_table(path, request.labels)) for path in paths if path is not None]
+    tables = [(path, read_embeddings(path, request.labels)) for path in paths if path is not None]
     for path, table in tables:
         if table.X.shape[1] != expected:
             raise click.ClickException(

@@ -83,8 +83,9 @@ def command(ctx: click.Context, messages: Messages, /, **values: Any) -> None:
       jointplda train train.npz --speaker speaker --channel language \\
           --out model.safetensors
 
-    DATA is an npz, npy, HDF5 or Parquet file, or a Kaldi scp, ark or folder. Priors, ranks and interaction are chosen
-    on held-out training speakers, who also calibrate the scores; "jointplda tune" shows the search.
+    DATA is a file of embeddings or a folder of Kaldi; "jointplda convert --help" lists the formats. Priors, ranks and
+    interaction are chosen on held-out training speakers, who also calibrate the scores; "jointplda tune" shows the
+    search.
     """  # noqa: D301
     request = TrainRequest(**values, steps=steps_of(ctx))
     _check(request, ctx)
