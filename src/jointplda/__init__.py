@@ -33,7 +33,7 @@ _HOME = {
     "DataWarning": "errors",
     "Enrollment": "scoring.enrollment",
     "FileError": "errors",
-    "FittedModel": "scoring.fitted",
+    "FittedModel": "model.fitted",
     "InputError": "errors",
     "InputTypeError": "errors",
     "Iteration": "model.em",

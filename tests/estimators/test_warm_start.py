@@ -22,9 +22,9 @@ def started_from(monkeypatch, model, X, s, channels):
     """The parameters that the next fit of a model starts from, None for a fresh start."""
     seen, real = [], fit_module.fit
 
-    def watched(problem, settings, rng, warm=None):
+    def watched(problem, settings, warm=None):
         seen.append(warm)
-        return real(problem, settings, rng, warm)
+        return real(problem, settings, warm)
 
     monkeypatch.setattr("jointplda.estimators.base.fit", watched)
     with warnings.catch_warnings():

@@ -23,8 +23,9 @@ def make(form, conditions=1, share=1.0, seed=0):
         rng.normal(size=D), V, np.concatenate(U, axis=1), np.linalg.inv(noise), [u.shape[1] for u in U]
     )
     G = np.sqrt(0.7) * np.linalg.cholesky(noise) if form == "proportional" else rng.normal(size=(D, 2))
-    change = {"kappa": 0.7} if form == "proportional" else {"G": G}
-    plain.fitted_ = replace(plain.fitted_, **change, cell_share=share)
+    given = 0.7 if form == "proportional" else G
+    ranks = [u.shape[1] for u in U]
+    plain = JointPLDA.from_parameters(plain.mean_, V, plain.U_, plain.D_, ranks, interaction=given, cell_share=share)
     shared, rest = np.sqrt(share) * G, noise + (1.0 - share) * G @ G.T
     return plain, (plain.mean_, [V, *U, shared], rest), rng
 
@@ -132,7 +133,7 @@ def test_without_an_interaction_nothing_changes():
     model, _, rng = make("proportional")
     plain = JointPLDA.from_parameters(model.mean_, model.V_, model.U_, model.D_)
     nothing = JointPLDA.from_parameters(model.mean_, model.V_, model.U_, model.D_)
-    nothing.fitted_ = replace(nothing.fitted_, kappa=0.0, cell_share=0.5)
+    nothing.fitted_ = replace(nothing.fitted_, cell_share=0.5)
     E = rng.normal(size=(4, D))
     assert np.array_equal(plain.score_matrix(E, E), nothing.score_matrix(E, E))
     assert np.abs(plain.score_matrix(E, E) - model.score_matrix(E, E)).max() > 0.01

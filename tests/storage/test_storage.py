@@ -60,7 +60,9 @@ def test_fortran_order_is_stored_right(tmp_path):
     """safetensors writes arrays in other orders wrongly; they must be made C-ordered first."""
     V = np.asfortranarray(np.arange(6.0).reshape(3, 2) + 1)
     model = PLDA.from_parameters(np.zeros(3), V, None, np.eye(3))
-    model.fitted_ = replace(model.fitted_, loadings=(np.asfortranarray(model.V_),))
+    model.fitted_ = replace(
+        model.fitted_, factors=(replace(model.fitted_.factors[0], loading=np.asfortranarray(model.V_)),)
+    )
     assert not model.V_.flags.c_contiguous
     model.save(tmp_path / "m.safetensors")
     assert np.array_equal(PLDA.load(tmp_path / "m.safetensors").V_, V)

@@ -44,7 +44,8 @@ def draw_parameters(rng, d, ranks, diagonal=False, offset=0.0):
 
 def start_at_random(statistics, ranks, noise, rng):
     """A start of EM with loadings drawn so that every factor and the noise have equal shares of the covariance."""
-    root, share = np.linalg.cholesky(statistics.covariance), 1.0 / (len(ranks) + 1)
+    values, vectors = np.linalg.eigh(statistics.covariance)
+    root, share = vectors * np.sqrt(np.maximum(values, 1e-4 * values[-1])), 1.0 / (len(ranks) + 1)
     loadings = [root @ rng.normal(scale=np.sqrt(share / r), size=(len(root), r)) for r in ranks]
     return Parameters.of(statistics.mean, loadings, noise.nearest(share * statistics.covariance))
 

@@ -86,6 +86,9 @@ class BasePLDA(ModelEstimator):
     warm_start: bool
     callback: Callable[..., object] | None
 
+    cell_share: float = 1.0
+    """The share of the interaction that scoring counts on."""
+
     channels_shared = True
     """Whether two samples can be in the same channel."""
 
@@ -288,7 +291,7 @@ class BasePLDA(ModelEstimator):
         problem = Problem.of(used, shrinkage.ranks, settings.interaction, noise_prior=bool(settings.noise_prior))
         result = fit(problem, settings, warm)
         fitted = fitted_model(result, statistics, kept, shrinkage, channels_shared=self.channels_shared)
-        self._take(fitted.with_cell_share(self._cell_share()))
+        self._take(fitted.with_cell_share(float(self.cell_share)))
         warn_of_fit(result, used, self.tol, settings.noise_floor)
         return self
 
@@ -338,7 +341,7 @@ class BasePLDA(ModelEstimator):
         old_kept = [k for k, rank in enumerate(before.channel_ranks) if rank]
         same = before.conditions in (None, names) and old_kept == kept and old.without_cell().ranks == ranks
         interaction, cell = self._interaction(len(old.mean)), old.cell
-        form, full = interaction.form, cell is not None and not cell.proportional
+        form, full = interaction.form, cell is not None and cell.kappa is None
         if form == "split" and full:
             old = joined_speaker(old)
         else:
@@ -353,10 +356,6 @@ class BasePLDA(ModelEstimator):
     def _interaction(self, d: int) -> InteractionSettings:
         """How the interaction of speaker and channel is fitted in d dimensions."""
         return NO_INTERACTION
-
-    def _cell_share(self) -> float:
-        """The share of the interaction that scoring counts on."""
-        return 1.0
 
     def _diagonal(self) -> bool:
         """Whether D is diagonal."""

@@ -225,7 +225,7 @@ class JointPLDA(BasePLDA):
         share = check_number("cell_share", cell_share, 0.0, 1.0)
         fitted = checked_interaction(model.fitted_, interaction)
         cell = fitted.used.cell
-        free = cell is not None and not cell.proportional
+        free = cell is not None and cell.kappa is None
         model.set_params(interaction="full" if free else fitted.used.kappa, cell_share=share)
         model._take(fitted.with_cell_share(share))
         return model
@@ -240,11 +240,8 @@ class JointPLDA(BasePLDA):
         """Loading of the interaction, (d, r); (d, 0) without one."""
         return self.fitted_.cell_loading
 
-    def _cell_share(self) -> float:
-        return check_number("cell_share", self.cell_share, 0.0, 1.0)
-
     def _interaction(self, d: int) -> InteractionSettings:
-        self._cell_share()
+        check_number("cell_share", self.cell_share, 0.0, 1.0)
         if not isinstance(self.interaction, str):
             kappa = check_number("interaction", self.interaction, 0.0, MOST)
             return InteractionSettings("fixed" if kappa else "none", kappa)

@@ -173,7 +173,7 @@ def with_proportional_cell(parameters: Parameters, kappa: float) -> Parameters:
     """The same parameters with a cell of loading G, G G' = kappa C; without one if kappa is 0."""
     if not kappa:
         return parameters
-    cell = Factor("cell", np.sqrt(kappa) * cholesky(parameters.noise), CELL, proportional=True)
+    cell = Factor("cell", np.sqrt(kappa) * cholesky(parameters.noise), CELL, kappa)
     return replace(parameters, factors=(*parameters.factors, cell))
 
 
@@ -182,7 +182,7 @@ def with_cell_share(parameters: Parameters, share: float) -> Parameters:
     if parameters.cell is None or share == 1.0:
         return parameters
     G, others = parameters.cell.loading, parameters.without_cell()
-    shared = replace(parameters.cell, loading=np.sqrt(share) * G, proportional=False)
+    shared = replace(parameters.cell, loading=np.sqrt(share) * G, kappa=None)
     factors = (*others.factors, shared) if share else others.factors
     return Parameters(parameters.mean, factors, parameters.noise + (1.0 - share) * (G @ G.T))
 
@@ -221,8 +221,8 @@ class CellProblem:
         if parameters.cell is None:
             return cls(statistics, parameters)
         means, within = cell_means(statistics)
-        if parameters.cell.proportional:
-            return cls(means, parameters.without_cell(), parameters.kappa, within)
+        if parameters.cell.kappa is not None:
+            return cls(means, parameters.without_cell(), parameters.cell.kappa, within)
         return cls(with_cell_factor(means), parameters, 0.0, within)
 
     def solved(self, eliminated: int | None = None, *, keep_rows: bool = False) -> tuple[Layout, Solution]:

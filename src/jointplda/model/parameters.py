@@ -27,14 +27,14 @@ class Factor:
         What the levels are. Two samples share the latents of a speaker or of a channel of a condition if they have it
         in common; those of a cell if and only if they share the speaker and the channels of all conditions; and those
         of a sample never (the paper's eq. 1).
-    proportional : bool
-        Of a cell: whether G G' is a multiple of the noise covariance, kappa C.
+    kappa : float or None
+        Of a cell whose G G' is in proportion to the noise covariance, kappa C; None if it has a shape of its own.
     """
 
     name: str
     loading: Array
     kind: str
-    proportional: bool = False
+    kappa: float | None = None
 
     @property
     def rank(self) -> int:
@@ -98,9 +98,12 @@ class Parameters:
     @cached_property
     def kappa(self) -> float:
         """Variance that the samples of a cell share, relative to the noise: tr(D G G') / d; 0 without a cell."""
-        if self.cell is None:
+        cell = self.cell
+        if cell is None:
             return 0.0
-        whitened = solve_triangular(cholesky(self.noise), self.cell.loading, lower=True)
+        if cell.kappa is not None:
+            return cell.kappa
+        whitened = solve_triangular(cholesky(self.noise), cell.loading, lower=True)
         return float(np.sum(whitened**2)) / len(self.mean)
 
     def with_loadings(self, loadings: Sequence[Array]) -> "Parameters":
