@@ -22,6 +22,36 @@ def test_no_two_modules_share_a_name():
     assert [name for name, count in names.items() if count > 1] == []
 
 
+def imports_of(path, *, deferred):
+    """Names of modules that a file imports from this package: at its top, or inside functions."""
+    tree = ast.parse(path.read_text())
+    top = {id(node) for node in tree.body}
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and (id(node) not in top) == deferred]
+    return {part for node in nodes for part in (node.module, *(f"{node.module}.{name.name}" for name in node.names))}
+
+
+def test_no_command_imports_another():
+    commands = {f"jointplda.commands.{path.stem}": path for path in MODULES if path.parent.name == "commands"}
+    imported = {
+        name: (imports_of(path, deferred=False) | imports_of(path, deferred=True)) & set(commands)
+        for name, path in commands.items()
+    }
+    ends = ("_command", "_run")
+    for name in commands:
+        reached, found = {name}, imported[name]
+        while not found <= reached:
+            reached |= found
+            found = set().union(*(imported[each] for each in found))
+        parts = {each.rpartition(".")[2] for each in reached}
+        assert len({part.removesuffix(end) for part in parts for end in ends if part.endswith(end)}) <= 1, name
+
+
+def test_only_the_options_of_a_command_import_late():
+    for path in MODULES:
+        if path.parent.name == "commands" and not path.stem.endswith("_command"):
+            assert imports_of(path, deferred=True) == set(), path.name
+
+
 def test_files_and_classes_are_short():
     assert [path.name for path in MODULES if len(path.read_text().splitlines()) > 400] == []
     for path in MODULES:

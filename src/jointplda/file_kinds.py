@@ -1,34 +1,80 @@
-"""Kinds of files that are written, and the kind that the name of a file asks for. Imports nothing heavy."""
+"""Every kind of file that is written, in one table, and the kind that the name of a file asks for.
 
+Readers, writers, help texts and messages follow this table. It imports nothing heavy. The code of a kind of embeddings
+is the module of that name in ``jointplda.formats``; see ``formats.embedding_files.EmbeddingFormat``.
+"""
+
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
-KINDS = {
-    "embeddings": ("npz", "npy", "hdf5", "parquet", "kaldi"),
-    "trials": ("kaldi", "voxceleb", "nist", "dca", "bosaris"),
-    "scores": ("kaldi", "wespeaker", "nist", "bosaris", "npy"),
-    "enrollment": ("kaldi", "nist"),
-    "model": ("jointplda", "kaldi", "pyannote"),
-}
-"""Kinds by what is written."""
 
-_HDF5 = {".h5": "bosaris", ".hdf5": "bosaris"}
-SUFFIXES = {
-    "embeddings": {
-        ".npz": "npz",
-        ".npy": "npy",
-        ".h5": "hdf5",
-        ".hdf5": "hdf5",
-        ".parquet": "parquet",
-        ".scp": "kaldi",
-        ".ark": "kaldi",
-    },
-    "trials": {**_HDF5, ".tsv": "nist"},
-    "scores": {**_HDF5, ".npy": "npy", ".tsv": "nist"},
-    "enrollment": {".tsv": "nist"},
-    "model": {".safetensors": "jointplda", ".npz": "pyannote", ".plda": "kaldi"},
+@dataclass(frozen=True)
+class FileKind:
+    """A kind of file.
+
+    Parameters
+    ----------
+    name : str
+        The name in options and arguments.
+    suffixes : tuple of str
+        Suffixes, in lower case, of the names that ask for this kind.
+    beside : tuple of str
+        Suffixes of the files that are written together with it; they may hold wildcards.
+    words : str
+        What help texts and messages call files of embeddings of this kind.
+    has_labels : bool
+        Whether a file of embeddings of this kind may be given where a table of labels is expected.
+    is_bare : bool
+        Whether a file of this kind holds a matrix alone, with ids and labels in a table beside it.
+    """
+
+    name: str
+    suffixes: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
+    words: str = ""
+    has_labels: bool = False
+    is_bare: bool = False
+
+
+_HDF5 = (".h5", ".hdf5")
+
+FILE_KINDS = {
+    "embeddings": (
+        FileKind("npz", (".npz",), words="npz", has_labels=True),
+        FileKind("npy", (".npy",), (".tsv",), words="npy", is_bare=True),
+        FileKind("hdf5", _HDF5, words="HDF5", has_labels=True),
+        FileKind("parquet", (".parquet",), words="Parquet"),
+        FileKind("kaldi", (".scp", ".ark"), (".ark", ".scp", ".utt2*"), words="Kaldi scp or ark"),
+    ),
+    "trials": (
+        FileKind("kaldi"),
+        FileKind("voxceleb"),
+        FileKind("nist", (".tsv",)),
+        FileKind("dca"),
+        FileKind("bosaris", _HDF5),
+    ),
+    "scores": (
+        FileKind("kaldi"),
+        FileKind("wespeaker"),
+        FileKind("nist", (".tsv",)),
+        FileKind("bosaris", _HDF5),
+        FileKind("npy", (".npy",), (".rows", ".columns")),
+    ),
+    "enrollment": (FileKind("kaldi"), FileKind("nist", (".tsv",))),
+    "model": (
+        FileKind("jointplda", (".safetensors",)),
+        FileKind("kaldi", (".plda",)),
+        FileKind("pyannote", (".npz",)),
+    ),
 }
-"""Kinds by suffix, in lower case."""
+"""Kinds by what is written. Files of embeddings are compared with them in this order, those without a mark last."""
+
+KINDS = {what: tuple(kind.name for kind in kinds) for what, kinds in FILE_KINDS.items()}
+"""The names of the kinds by what is written."""
+
+EMBEDDING_WORDS = ", ".join(kind.words for kind in FILE_KINDS["embeddings"])
+"""The kinds of files of embeddings, for messages and help."""
 
 
 def suffix_of(path: str | PathLike[str]) -> str:
@@ -39,7 +85,7 @@ def suffix_of(path: str | PathLike[str]) -> str:
 
 def kind_of(what: str, path: str | PathLike[str]) -> str | None:
     """The kind that a name asks for; Kaldi's text for lists without a known suffix, None where that is not clear."""
-    kind = SUFFIXES[what].get(suffix_of(path))
+    kind = next((kind.name for kind in FILE_KINDS[what] if suffix_of(path) in kind.suffixes), None)
     if kind is None and (what in ("trials", "scores", "enrollment") or Path(path).name == "plda"):
         return "kaldi"
     return kind

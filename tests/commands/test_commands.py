@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from jointplda import PLDA, JointPLDA, formats, make_pipeline, metrics
 from jointplda.calibration import fit_affine
 from jointplda.commands import plan_output
-from jointplda.commands.demo_command import EXPORTED_TRIALS
+from jointplda.commands.demo_run import EXPORTED_TRIALS
 from jointplda.commands.plan_output import planned_dimension
 from jointplda.evaluation.labelled_samples import LabelledSamples
 from jointplda.formats import read_scores
@@ -155,19 +155,6 @@ def test_a_plan_fits_no_preprocessing(files, monkeypatch):
     run("train", *train_arguments(folder, "tsv"), *TRAIN, "--plan")
 
 
-def test_labels_are_read_once_for_all_scores(files, tmp_path, monkeypatch):
-    folder, _, test, *_ = files
-    for name in ("a", "b", "c"):
-        lines = (folder / "trials").read_text().splitlines()
-        (tmp_path / name).write_text("".join(f"{' '.join(line.split()[:2])} {k % 7}\n" for k, line in enumerate(lines)))
-    np.savez(tmp_path / "t.npz", embeddings=test.X, ids=test.ids, language=test.language, voice=test.speaker)
-    read, original = [], formats.read_embeddings
-    monkeypatch.setattr(formats, "read_embeddings", lambda path, *rest: read.append(path) or original(path, *rest))
-    run("evaluate", tmp_path / "a", tmp_path / "b", tmp_path / "c", "--key", folder / "trials", "--labels",
-        tmp_path / "t.npz", "--speaker", "voice", "--channel", "language", "--draws", 0)  # fmt: skip
-    assert read == [tmp_path / "t.npz"]
-
-
 def test_steps_follow_the_command_line(files, tmp_path):
     folder, *_ = files
     run("train", *train_arguments(folder, "tsv"), "--pca", 6, "--center", "--length-norm", "--max-iter", 3, "--out",
@@ -250,7 +237,7 @@ def test_the_training_in_a_report_is_of_the_last_system(files, tmp_path, monkeyp
     for name in ("first", "last"):
         (tmp_path / name).write_text("".join(f"{a} {b} {k % 7}\n" for k, (a, b, _) in enumerate(lines)))
     written = []
-    monkeypatch.setattr("jointplda.commands.report_output.write_report", lambda *rest: written.append(rest))
+    monkeypatch.setattr("jointplda.commands.evaluate_run.write_report", lambda *rest: written.append(rest))
     run("evaluate", tmp_path / "first", tmp_path / "last", "--key", folder / "trials", "--draws", 0, "--model",
         folder / "api.safetensors", "--report", tmp_path / "r.html")  # fmt: skip
     [(_, title, systems, *_)] = written

@@ -8,8 +8,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from jointplda import Pipeline
 from jointplda.calibration import fit_affine, load_calibration
-from jointplda.commands import data_input, score_command
+from jointplda.commands import score_run
+from jointplda.commands.data_input import LabelColumn, SampleReader
 from jointplda.commands.messages import Messages
+from jointplda.commands.options import SampleSource
 from jointplda.evaluation.evaluate import EvaluationSettings, TrialSides, evaluate
 from jointplda.formats import read_scores
 from worlds.command_line import run, score_arguments
@@ -18,7 +20,7 @@ from worlds.files_on_disk import as_rows, write_tables
 
 @pytest.mark.parametrize("known", [False, True])
 def test_models_are_scored_in_any_order_and_in_pieces(known, files, tmp_path, monkeypatch):
-    monkeypatch.setattr(score_command, "TESTS_AT_ONCE", 3)
+    monkeypatch.setattr(score_run, "TESTS_AT_ONCE", 3)
     folder, _, test, _, model = files
     rng = np.random.default_rng(0)
     rows = {"m2": [5, 1, 40], "m0": [7], "m1": [20, 33]}
@@ -130,8 +132,8 @@ def test_samples_without_labels_are_left_out_or_stay_unlabelled(capsys):
 
     columns = {"speaker": np.array(["", "s", "t"]), "room": np.array(["x", "", "z"])}
     table = EmbeddingTable(np.array(["a", "b", "c"]), columns, X=np.arange(6.0).reshape(3, 2))
-    source = data_input.SampleSource(data=None, labels=None, speaker="speaker", channels=("room",), allow_missing=True)
-    kept = data_input.labelled_samples(table, source, Messages())
+    source = SampleSource(data=None, labels=None, speaker="speaker", channels=("room",), allow_missing=True)
+    kept = SampleReader(source, Messages()).labelled(table)
     assert (kept.ids.tolist(), kept.speakers.tolist()) == (["b", "c"], ["s", "t"])
     assert (kept.channels.names, kept.channels.values[0].tolist()) == (("room",), ["", "z"])
     assert_array_equal(kept.X, [[2, 3], [4, 5]])
@@ -144,7 +146,7 @@ def test_labels_from_a_file_that_lacks_some(tmp_path):
     from jointplda.embedding_table import LabelTable
 
     (tmp_path / "utt2room").write_text("b hall\na cell\n")
-    found = data_input.column(LabelTable(np.array(["a", "x", "b"]), {}), str(tmp_path / "utt2room"), "--channel")
+    found = LabelColumn(str(tmp_path / "utt2room"), "--channel").values(LabelTable(np.array(["a", "x", "b"]), {}))
     assert found.tolist() == ["cell", "", "hall"]
 
 

@@ -11,7 +11,7 @@ import pytest
 from jointplda import PLDA, JointPLDA, JointPLDACV
 from jointplda.calibration import fit_affine
 from jointplda.commands.app import COMMANDS, app
-from jointplda.commands.compare_command import DEFAULTS
+from jointplda.commands.training_options import DEFAULTS
 from jointplda.evaluation.evaluate import EvaluationSettings
 from jointplda.evaluation.systems import Recipe
 from worlds.command_line import all_commands, run

@@ -7,7 +7,7 @@ import sys
 import click
 import pytest
 
-from jointplda.commands.error_text import OPTIONS_OF, error_text
+from jointplda.commands.messages import OPTIONS_OF, error_text
 from jointplda.errors import InputError, Remedy, warn
 from worlds.command_line import all_commands, options_of, run
 
@@ -129,7 +129,7 @@ def test_warnings_name_options_too(monkeypatch, tmp_path):
         warn("odd.", parameter="prior", remedy=Remedy("allow_missing", True, "helps"))
         return original(*arguments)
 
-    monkeypatch.setattr("jointplda.calibration.fit_pav", fit_pav)
+    monkeypatch.setattr("jointplda.commands.calibrate_run.fit_pav", fit_pav)
     (tmp_path / "s").write_text("a b 1 target\na c 0 target\nb c 0.5 nontarget\na d -1 nontarget\n")
     words = ["calibrate", "train", tmp_path / "s", "--method", "pav", "--out", tmp_path / "c"]
     assert run(*words).stderr == "warning: --prior: odd. --allow-missing helps.\n"

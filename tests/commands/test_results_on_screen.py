@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from jointplda.calibration import AffineCalibration
-from jointplda.commands import console, progress_display, result_tables
+from jointplda.commands import console, progress_display, results, settings_search
 from jointplda.commands.messages import Messages
-from jointplda.commands.search_output import search_facts
 from jointplda.evaluation.evaluate import EvaluationSettings, TrialSides, evaluate
 from jointplda.model.em import Iteration
 from jointplda.progress import Progress
@@ -34,15 +33,15 @@ def evaluation(misses, cross_misses, is_llr=True):
 
 
 def test_tables_have_a_row_per_system_or_per_part(capsys):
-    results = {"good": evaluation(5, 10), "cosine": evaluation(20, 40, is_llr=False)}
-    result_tables.print_results(results)
+    systems = {"good": evaluation(5, 10), "cosine": evaluation(20, 40, is_llr=False)}
+    results.print_results(systems)
     header, _, good, cosine = [line for line in capsys.readouterr().out.splitlines() if line.strip()][:4]
     columns = ["system", "EER", "minDCF(0.05)", "actDCF(0.05)", "Cllr", "minCllr", "EER cross / same"]
     assert header.split() == " ".join(columns).split()
-    assert good.split()[:2] == ["good", f"{100 * results['good'].pooled.measures.eer:.2f}"]
-    assert good.split()[-2] == f"{100 * results['good'].parts['cross / same'].measures.eer:.2f}"
+    assert good.split()[:2] == ["good", f"{100 * systems['good'].pooled.measures.eer:.2f}"]
+    assert good.split()[-2] == f"{100 * systems['good'].parts['cross / same'].measures.eer:.2f}"
     assert cosine.split().count("–") == 2  # no actual cost and no Cllr
-    result_tables.print_results({"good": results["good"]})
+    results.print_results({"good": systems["good"]})
     rows = [line for line in capsys.readouterr().out.splitlines() if line.strip()]
     assert rows[2].split()[:3] == ["pooled", "200", "200"]
     assert [row[:14].strip() for row in rows[3:7]] == ["same / same", "cross / same", "same / cross", "cross / cross"]
@@ -55,11 +54,11 @@ def test_intervals_are_printed_where_there_is_room(capsys, monkeypatch):
     result = evaluate(rng.normal(size=400) + target, target, sides, EvaluationSettings(draws=20))
     low, high = result.pooled.intervals["EER"]
     bracket = f"[{100 * low:.2f}, {100 * high:.2f}]"
-    for width in (result_tables.WIDTH_FOR_INTERVALS, result_tables.WIDTH_FOR_INTERVALS - 1):
+    for width in (results.WIDTH_FOR_INTERVALS, results.WIDTH_FOR_INTERVALS - 1):
         monkeypatch.setattr(console, "width", lambda width=width: width)
-        result_tables.print_results({"a": result})
-        assert (bracket in capsys.readouterr().out) == (width >= result_tables.WIDTH_FOR_INTERVALS)
-    result_tables.print_intervals([result], inferred=True)
+        results.print_results({"a": result})
+        assert (bracket in capsys.readouterr().out) == (width >= results.WIDTH_FOR_INTERVALS)
+    results.print_intervals([result], inferred=True)
     assert "20 draws of 20 speakers, inferred" in capsys.readouterr().out
 
 
@@ -100,7 +99,7 @@ def test_the_search_says_how_confident_raw_scores_are(raw, best, text):
         candidates_=(result,), design_=Design((0,), (test, None)), calibration_=AffineCalibration(0.5, -1.0),
         checked_=Checked(raw, 0.6, best, 20, 100, cross_channel_targets=False),
     )  # fmt: skip
-    facts = dict(search_facts(model))
+    facts = dict(settings_search.search_facts(model))
     assert facts["settings"].startswith("noise prior 1, speaker prior 2, U of rank 3 with prior 0.5; chosen among 1")
     assert facts["test of room"] == "F 3.5, p 0.01 (20 speakers, 4 channels)"
     assert text in facts["held-out Cllr"]
@@ -123,7 +122,7 @@ def test_progress_on_a_terminal(monkeypatch):
     assert drawn[-1] == list(range(4, 12))
     shown = []
     monkeypatch.setattr("rich.status.Status.update", lambda self, text: shown.append(text))
-    with progress_display.search_progress(Terminal()) as callback:
+    with settings_search.search_progress(Terminal()) as callback:
         for k, criterion in enumerate((0.5, 0.25, 0.75)):
             callback(Progress("settings", k + 1, None, SimpleNamespace(criterion=criterion)))
     assert shown[-1] == "choosing settings: 3 candidates, best held-out minCllr 0.2500 (Ctrl-C takes it)"

@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pytest
 
-from jointplda.commands.report_output import write_report
-from jointplda.commands.summary import summary_of
+from jointplda.commands.comparison import summary_of
+from jointplda.commands.results import write_report
 from jointplda.evaluation.evaluate import POOLED, Evaluation, EvaluationSettings, Part, evaluate
 from jointplda.evaluation.systems import AUTOMATIC, JOINT, PLAIN
 from jointplda.metrics import CROSS_SAME, Measures

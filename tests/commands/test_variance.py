@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jointplda import JointPLDA, Pipeline
-from jointplda.commands.variance_command import _meaning
+from jointplda.commands.variance_run import _meaning
 from jointplda.embedding_table import EmbeddingTable
 from jointplda.formats import write_embeddings
 from jointplda.model.variance_shares import VarianceShares

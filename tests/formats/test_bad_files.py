@@ -316,10 +316,10 @@ def test_writers_that_fail_midway_leave_nothing(tmp_path, monkeypatch):
             raise OSError(28, "No space left on device")
         return b""
 
-    monkeypatch.setattr("jointplda.formats.kaldi_writer.binary", second_fails)
+    monkeypatch.setattr("jointplda.formats.kaldi.binary", second_fails)
     with pytest.raises(FileError, match="No space left"):
         write_embeddings(TABLE, tmp_path / "w.scp")
-    monkeypatch.setattr("jointplda.formats.embedding_writer.write_npy", lambda *args: second_fails() or second_fails())
+    monkeypatch.setattr("jointplda.formats.npy.write_npy", lambda *args: second_fails() or second_fails())
     with pytest.raises(FileError, match="No space left"):
         write_embeddings(TABLE, tmp_path / "w.npy")
     assert not list(tmp_path.iterdir())

@@ -1,6 +1,4 @@
-"""``jointplda calibrate``: fit a calibration on scores with a key, and apply it to other scores."""
-
-from __future__ import annotations
+"""``jointplda calibrate``: options and help of ``train`` and ``apply``."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +8,7 @@ import click
 import cloup
 
 from jointplda.commands import options
-from jointplda.commands.messages import command_messages
+from jointplda.commands.messages import Messages
 from jointplda.file_kinds import KINDS
 
 
@@ -26,17 +24,6 @@ class CalibrationRequest:
     allow_missing: bool
     force: bool
     as_json: bool
-
-
-@dataclass(frozen=True)
-class ApplyRequest:
-    """Options of ``jointplda calibrate apply``."""
-
-    calibration: Path
-    scores: Path
-    out: Path
-    kind: str | None
-    force: bool
 
 
 @cloup.group("calibrate", short_help="Calibrate scores: train and apply.")
@@ -68,7 +55,7 @@ def command() -> None:
                  help="Target prior of the logistic regression."),
 )  # fmt: skip
 @options.common
-def train(quiet: bool, verbose: bool, **values: Any) -> None:
+def train(messages: Messages, /, **values: Any) -> None:
     """Fit a calibration on SCORES of trials with a key, and write it to a file.
 
     \b
@@ -80,37 +67,9 @@ def train(quiet: bool, verbose: bool, **values: Any) -> None:
     """  # noqa: D301
     request = CalibrationRequest(**values)
     options.check_new(request.out, request.force)
-    with command_messages(quiet, verbose):
-        _train(request)
+    from jointplda.commands.calibrate_run import fit
 
-
-def _train(request: CalibrationRequest) -> None:
-    import numpy as np
-
-    from jointplda.calibration import fit_affine, fit_pav, save_calibration
-    from jointplda.commands.console import number, print_facts, print_json
-    from jointplda.commands.result_tables import scored_with_truth
-    from jointplda.metrics import cllr, min_cllr
-
-    table, target = scored_with_truth(request.scores, request.key, request.allow_missing)
-    affine = request.method == "affine"
-    settings = {} if request.prior is None else {"prior": request.prior}
-    calibration: Any = fit_affine(table.values, target, **settings) if affine else fit_pav(table.values, target)
-    save_calibration(calibration, request.out)
-    finite = np.isfinite(table.values)
-    values, truth = table.values[finite], target[finite]
-    before, after = cllr(values, truth), cllr(calibration.apply(values), truth)
-    result: dict[str, Any] = {"calibration": str(request.out), "method": request.method}
-    result |= {"scale": calibration.scale, "offset": calibration.offset} if affine else {}
-    result |= {"cllr_before": before, "cllr_after": after, "min_cllr": min_cllr(table.values, target)}
-    if request.as_json:
-        print_json(result)
-        return
-    print_facts(f"{request.method} calibration written to {request.out}", [
-        *((("llr", f"{calibration.scale:.6g} s {calibration.offset:+.6g}"),) if affine else ()),
-        ("Cllr", f"{number(before)} before, {number(after)} after, on the scores it was fitted to"),
-        ("minCllr", number(result["min_cllr"])),
-    ])  # fmt: skip
+    fit(request)
 
 
 @command.command("apply", short_help="Apply a calibration to scores.")
@@ -124,21 +83,14 @@ def _train(request: CalibrationRequest) -> None:
     options.force,
 )  # fmt: skip
 @options.common
-def apply(quiet: bool, verbose: bool, **values: Any) -> None:
+def apply(messages: Messages, /, calibration: Path, scores: Path, out: Path, kind: str | None, force: bool) -> None:
     """Apply a CALIBRATION file to SCORES.
 
     \b
     Example:
       jointplda calibrate apply calibration.safetensors scores.txt --out llrs.txt
     """  # noqa: D301
-    request = ApplyRequest(**values)
-    options.check_new(request.out, request.force)
-    with command_messages(quiet, verbose) as messages:
-        from jointplda.calibration import load_calibration
-        from jointplda.formats import read_scores, write_scores
-        from jointplda.trial_list import ScoreTable
+    options.check_new(out, force)
+    from jointplda.commands.calibrate_run import calibrate
 
-        table = read_scores(request.scores)
-        calibrated = load_calibration(request.calibration).apply(table.values)
-        write_scores(ScoreTable(table.trials, calibrated), request.out, request.kind)
-        messages.info(f"{len(table.values):,} calibrated scores written to {request.out}")
+    calibrate(calibration, scores, out, kind, messages)

@@ -8,6 +8,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import click
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
 
 def print_json(result: Any) -> None:
@@ -17,16 +21,12 @@ def print_json(result: Any) -> None:
 
 def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> None:
     """Print a table whose first ``left`` columns are texts and the others numbers; no cell is shortened."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
     console = Console(file=sys.stdout, width=max(width(), _natural(header, rows)), highlight=False, soft_wrap=True)
     table = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False, title_style="bold")
     for index, name in enumerate(header):
         table.add_column(name, justify="left" if index < left else "right", no_wrap=True)
     for row in rows:
-        table.add_row(*(_safe(cell) for cell in row))
+        table.add_row(*(escape(cell) for cell in row))
     console.print(table)
 
 
@@ -91,12 +91,6 @@ def seconds_text(value: float) -> str:
     if value < 120:
         return f"{value:.1f} s"
     return f"{value / 60:.0f} min" if value < 7200 else f"{value / 3600:.1f} h"
-
-
-def _safe(cell: str) -> str:
-    from rich.markup import escape
-
-    return escape(cell)
 
 
 def _plain(value: Any) -> Any:

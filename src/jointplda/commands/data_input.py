@@ -1,154 +1,126 @@
 """Embeddings and labels as commands name them: a label column, or a file of two columns."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
 
 import click
+import numpy as np
 
-if TYPE_CHECKING:
-    from jointplda._typing import Names
-    from jointplda.commands.messages import Messages
-    from jointplda.embedding_table import EmbeddingTable, LabelTable
-    from jointplda.evaluation.labelled_samples import LabelledSamples
+from jointplda._identifiers import listed
+from jointplda._typing import Names
+from jointplda.commands.messages import Messages
+from jointplda.commands.options import SampleSource
+from jointplda.embedding_table import EmbeddingTable, LabelTable
+from jointplda.evaluation.labelled_samples import LabelledSamples
+from jointplda.formats import read_embeddings, read_labels
+from jointplda.formats.header_words import kaldi_column
+from jointplda.labels import ConditionColumns
+
+NOT_AMONG_SAMPLES = (
+    "none of its ids is among the samples. The samples are called {wanted}, the ids of the file are {known}."
+)
 
 
-@dataclass(frozen=True, kw_only=True)
-class SampleSource:
-    """Where labelled embeddings come from.
+@dataclass(frozen=True)
+class LabelColumn:
+    """Labels that an option names: a label column, or a file "id value" such as Kaldi's utt2spk, which is read once.
 
     Attributes
     ----------
-    data : Path
-        File or folder of embeddings.
-    labels : Path or None
-        Table of labels by id.
-    speaker : str
-        Label column of the speakers, or a file "id speaker".
-    channels : tuple of str
-        For each condition its label column, or a file "id channel".
-    allow_missing : bool
-        Leave out samples without a speaker instead of raising.
+    name : str
+        The column or the file.
+    option : str
+        The option that names it, for messages: "--channel".
     """
 
-    leaves_out_missing_channels: ClassVar[bool] = False
+    name: str
+    option: str
 
-    data: Path
-    labels: Path | None
-    speaker: str
-    channels: tuple[str, ...]
-    allow_missing: bool
+    def values(self, table: LabelTable) -> Names:
+        """The label of every sample of a table; an empty text where there is none."""
+        if self.name in table.columns:
+            return table.columns[self.name]
+        if not Path(self.name).is_file():
+            columns = ", ".join(map(repr, table.columns)) or "none"
+            raise click.ClickException(
+                f"{self.option} {self.name}: neither a label column (there are: {columns}) nor a file. Name a column "
+                "of the embeddings or of --labels, or a file with lines 'id value' such as Kaldi's utt2spk."
+            )
+        return next(iter(labels_of(table.ids, self._file, f"{self.option} {self.name}", NOT_AMONG_SAMPLES).values()))
+
+    @cached_property
+    def _file(self) -> LabelTable:
+        labels = read_labels(self.name)
+        values = next(iter(labels.columns.values()))
+        if any((other != values).any() for other in labels.columns.values()):
+            raise click.ClickException(
+                f"{self.option} {self.name}: expected one value per id, got {len(labels.columns)} columns "
+                f"({', '.join(map(repr, labels.columns))}). Use the file as --labels and name one column with "
+                f"{self.option}."
+            )
+        return labels
+
+    def condition(self, table: LabelTable | None) -> str:
+        """The name of the condition: a column as it is, a file by what follows utt2 in its name, or by its stem."""
+        if (table is not None and self.name in table.columns) or not Path(self.name).is_file():
+            return self.name
+        return kaldi_column(Path(self.name).name) or Path(self.name).stem
 
 
-def read_table(path: Path, labels: Path | None) -> EmbeddingTable:
-    """Embeddings with the label columns of their own file and of the labels file."""
-    from jointplda.formats import read_embeddings
-
-    return read_embeddings(path, labels if labels is None or not _is_binary(labels) else read_label_table(labels))
+def label_columns(names: Sequence[str], option: str = "--channel") -> tuple[LabelColumn, ...]:
+    """The columns or files that an option names, each of which is read once."""
+    return tuple(LabelColumn(name, option) for name in names)
 
 
-def read_label_table(path: Path) -> LabelTable:
-    """Labels by id: from a table, or from the label columns of a file of embeddings."""
-    from jointplda.embedding_table import LabelTable
-    from jointplda.formats import read_embeddings, read_labels
-
-    if not _is_binary(path):
-        return read_labels(path)
-    table = read_embeddings(path)
-    return LabelTable(table.ids, table.columns)
-
-
-def _is_binary(path: Path) -> bool:
-    """Whether a file is an npz or HDF5 file, which holds embeddings beside its labels."""
-    if path.is_dir():
-        return False
-    with path.open("rb") as file:
-        return file.read(8).startswith((b"PK\x03\x04", b"\x89HDF\r\n\x1a\n"))
-
-
-def column(table: LabelTable, name: str, option: str) -> Names:
-    """Labels of every sample: from the column of that name, or from a file "id value" such as Kaldi's utt2spk."""
-    import numpy as np
-
-    from jointplda._identifiers import listed, positions
-    from jointplda.formats import read_labels
-
-    if name in table.columns:
-        return table.columns[name]
-    if not Path(name).is_file():
-        columns = ", ".join(map(repr, table.columns)) or "none"
-        raise click.ClickException(
-            f"{option} {name}: neither a label column (there are: {columns}) nor a file. Name a column of the "
-            "embeddings or of --labels, or a file with lines 'id value' such as Kaldi's utt2spk."
-        )
-    labels = read_labels(name)
-    values = next(iter(labels.columns.values()))
-    if any((other != values).any() for other in labels.columns.values()):
-        raise click.ClickException(
-            f"{option} {name}: expected one value per id, got {len(labels.columns)} columns "
-            f"({', '.join(map(repr, labels.columns))}). Use the file as --labels and name one column with {option}."
-        )
-    rows = positions(table.ids, labels.ids)
+def labels_of(ids: Names, labels: LabelTable, where: str, problem: str) -> dict[str, Names]:
+    """Label columns of these ids, with empty texts for ids without a label. Raise if no id has any."""
+    rows = labels.rows(ids)
     if len(rows) and (rows < 0).all():
-        raise click.ClickException(
-            f"{option} {name}: none of its ids is among the samples. The samples are called {listed(table.ids)}, the "
-            f"ids of the file are {listed(labels.ids)}."
-        )
-    return np.where(rows >= 0, values[np.maximum(rows, 0)], "")
+        raise click.ClickException(f"{where}: {problem.format(wanted=listed(ids), known=listed(labels.ids))}")
+    return {name: np.where(rows >= 0, values[np.maximum(rows, 0)], "") for name, values in labels.columns.items()}
 
 
-def column_name(name: str, table: LabelTable | None = None) -> str:
-    """What to call a condition: a column by its whole name, a file by what follows utt2 in its name, or by its stem."""
-    from jointplda.formats.kaldi import kaldi_column
-
-    if (table is not None and name in table.columns) or not Path(name).is_file():
-        return name
-    return kaldi_column(Path(name).name) or Path(name).stem
-
-
-def condition_names(channels: Sequence[str], table: LabelTable) -> tuple[str, ...]:
-    """The name of each condition. Raise if two share a name, because a model identifies conditions by name."""
-    names = tuple(column_name(channel, table) for channel in channels)
+def conditions_of(table: LabelTable, channels: Sequence[LabelColumn]) -> ConditionColumns:
+    """The channels of every sample by condition. Raise if two conditions share a name, because a model goes by name."""
+    names = tuple(channel.condition(table) for channel in channels)
     for i, name in enumerate(names):
         if name in names[:i]:
             raise click.ClickException(
-                f"--channel {channels[names.index(name)]} and --channel {channels[i]}: both conditions would be called "
-                f"{name!r}. Name each condition once, from columns or files of different names."
+                f"--channel {channels[names.index(name)].name} and --channel {channels[i].name}: both conditions would "
+                f"be called {name!r}. Name each condition once, from columns or files of different names."
             )
-    return names
+    return ConditionColumns(names, tuple(channel.values(table) for channel in channels))
 
 
-def read_samples(source: SampleSource, messages: Messages, path: Path | None = None) -> LabelledSamples:
-    """Embeddings of the source, or of another file with the same labels, with their speakers and channels."""
-    return labelled_samples(read_table(path or source.data, source.labels), source, messages)
+class SampleReader:
+    """Reads labelled embeddings: their speakers and channels, from columns or files that are read once."""
 
+    def __init__(self, source: SampleSource, messages: Messages) -> None:
+        self.source, self.messages = source, messages
+        self.speaker = LabelColumn(source.speaker, "--speaker")
+        self.channels = label_columns(source.channels)
 
-def labelled_samples(table: EmbeddingTable, source: SampleSource, messages: Messages) -> LabelledSamples:
-    """Embeddings with their speakers and channels; samples without a speaker raise an error, or are left out."""
-    import numpy as np
+    def read(self, path: Path | None = None) -> LabelledSamples:
+        """Embeddings of the source, or of another file with the same labels, with their speakers and channels."""
+        return self.labelled(read_embeddings(path or self.source.data, self.source.labels))
 
-    from jointplda._identifiers import listed
-    from jointplda.evaluation.labelled_samples import LabelledSamples
-    from jointplda.labels import ConditionColumns
-
-    speakers = column(table, source.speaker, "--speaker")
-    values = tuple(column(table, channel, "--channel") for channel in source.channels)
-    names = condition_names(source.channels, table)
-    missing = np.flatnonzero(speakers == "")
-    if len(missing) and not source.allow_missing:
-        raise click.ClickException(
-            f"{len(missing):,} of {len(speakers):,} samples have no speaker: {listed(table.ids[missing])}. "
-            "--allow-missing leaves them out."
-        )
-    kept = np.flatnonzero(speakers != "")
-    if len(missing):
-        messages.info(f"{len(missing):,} samples without a speaker are left out.")
-    for name, labels in zip(names, values, strict=True):
-        unknown = int(np.count_nonzero(labels[kept] == ""))
-        if unknown:
-            fate = "left out" if source.leaves_out_missing_channels else "each counts as a channel of its own"
-            messages.info(f"{unknown:,} samples have no {name}: {fate}.")
-    return LabelledSamples(table.ids, table.X, speakers, ConditionColumns(names, values)).take(kept)
+    def labelled(self, table: EmbeddingTable) -> LabelledSamples:
+        """Embeddings with their speakers and channels; samples without a speaker raise an error, or are left out."""
+        speakers, channels = self.speaker.values(table), conditions_of(table, self.channels)
+        missing = np.flatnonzero(speakers == "")
+        if len(missing) and not self.source.allow_missing:
+            raise click.ClickException(
+                f"{len(missing):,} of {len(speakers):,} samples have no speaker: {listed(table.ids[missing])}. "
+                "--allow-missing leaves them out."
+            )
+        kept = np.flatnonzero(speakers != "")
+        if len(missing):
+            self.messages.info(f"{len(missing):,} samples without a speaker are left out.")
+        for name, labels in zip(channels.names, channels.values, strict=True):
+            unknown = int(np.count_nonzero(labels[kept] == ""))
+            if unknown:
+                fate = "left out" if self.source.leaves_out_missing_channels else "each counts as a channel of its own"
+                self.messages.info(f"{unknown:,} samples have no {name}: {fate}.")
+        return LabelledSamples(table.ids, table.X, speakers, channels).take(kept)

@@ -1,113 +1,24 @@
-"""``jointplda info``: the contents of a model or calibration file."""
+"""``jointplda info``: its options and help."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import cloup
 
 from jointplda.commands import options
-from jointplda.commands.messages import command_messages
-
-VALUES_SHOWN = 12
-
-
-@dataclass(frozen=True)
-class InfoRequest:
-    """Options of ``jointplda info``."""
-
-    model: Path
-    as_json: bool
+from jointplda.commands.messages import Messages
 
 
 @cloup.command("info", short_help="Show the contents of a model or calibration file.")
 @cloup.argument("model", type=options.IN_FILE)
 @cloup.option_group("Result", options.as_json)
 @options.common
-def command(quiet: bool, verbose: bool, **values: Any) -> None:
+def command(messages: Messages, /, model: Path, as_json: bool) -> None:
     """Show the contents of MODEL, a model or calibration file: ranks, preprocessing, training, settings.
 
     \b
     Example:
       jointplda info model.safetensors
     """  # noqa: D301
-    request = InfoRequest(**values)
-    with command_messages(quiet, verbose):
-        from jointplda.commands.console import print_facts, print_json
-        from jointplda.storage.tensors import read_metadata
+    from jointplda.commands.info_run import info
 
-        kind = read_metadata(request.model).get("kind")
-        result = _calibration(request.model) if kind == "calibration" else _model(request.model)
-        if request.as_json:
-            print_json(result)
-        else:
-            print_facts(str(request.model), [(name, _text(value)) for name, value in result.items()])
-
-
-def _model(path: Path) -> dict[str, Any]:
-    import numpy as np
-
-    from jointplda.commands.model_facts import em_ranks, interaction_fact, scoring_model, training_channels
-    from jointplda.estimators.model_file import read_model
-    from jointplda.estimators.pipeline import Pipeline
-
-    pipe = Pipeline.load(path)
-    model = scoring_model(pipe)
-    speaker_rank, *channel_ranks = em_ranks(model)
-    result: dict[str, Any] = {
-        "holds": type(pipe[-1]).__name__,
-        "preprocessing": [_step(step) for _, step in pipe.steps[:-1]],
-        "dimensions": len(model.mean_),
-        "speaker rank": speaker_rank,
-        "channel ranks": dict(zip(model.fitted_.condition_names, channel_ranks, strict=True)),
-        "interaction": interaction_fact(model) if model.fitted_.interacts else "none",
-        "shares of variance": {name: f"{100 * share:.0f} %" for name, share in model.fitted_.variance_shares.items()},
-        "training": getattr(model, "training_", {}),
-        "iterations": model.n_iter_,
-        "converged": model.converged_,
-        "log-likelihood per sample": float(model.log_likelihoods_[-1]) if model.n_iter_ else None,
-        "settings": {name: value for name, value in pipe[-1].get_params(deep=False).items() if name != "callback"},
-        "singular values of V": np.linalg.svd(model.V_, compute_uv=False)[:8],
-        "singular values of U": np.linalg.svd(model.U_, compute_uv=False)[:8],
-        "written with": dict(read_model(path).versions),
-    }
-    if model.calibration_ is not None:
-        result["calibration"] = {"scale": model.calibration_.scale, "offset": model.calibration_.offset}
-    if hasattr(pipe[-1], "best_estimator_"):
-        result["chosen"] = pipe[-1].best_params_
-        result["candidates"] = len(pipe[-1].candidates_)
-        result["held-out Cllr"] = {
-            "raw": pipe[-1].checked_.raw_cllr,
-            "calibrated": pipe[-1].checked_.calibrated_cllr,
-            "at best": pipe[-1].checked_.min_cllr,
-        }
-    channels = training_channels(model)
-    return result | ({"channels": channels} if channels else {})
-
-
-def _calibration(path: Path) -> dict[str, Any]:
-    from jointplda.calibration import AffineCalibration, load_calibration
-
-    stored = load_calibration(path)
-    if isinstance(stored, AffineCalibration):
-        return {"holds": "affine calibration", "scale": stored.scale, "offset": stored.offset, "prior": stored.prior}
-    ends = [float(stored.llrs[0]), float(stored.llrs[-1])]
-    return {"holds": "PAV calibration", "blocks": len(stored.scores) // 2, "lowest and highest LLR": ends}
-
-
-def _step(step: Any) -> str:
-    settings = ", ".join(f"{k}={v!r}" for k, v in step.get_params(deep=False).items() if v not in (None, False))
-    return f"{type(step).__name__}({settings})"
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{name} {_text(entry)}" for name, entry in value.items()) or "none"
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, (list, tuple)):
-        shown = ", ".join(_text(entry) for entry in value[:VALUES_SHOWN])
-        return f"{shown}, ... ({len(value)})" if len(value) > VALUES_SHOWN else shown or "none"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    info(model, as_json=as_json)

@@ -1,18 +1,17 @@
 """What the commands read from a fitted pipeline: its model, the ranks that EM found, the channels it knows."""
 
-from __future__ import annotations
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
+from jointplda.estimators.joint import JointPLDA
+from jointplda.estimators.pipeline import Pipeline
+from jointplda.estimators.plain import PLDA
 
-if TYPE_CHECKING:
-    from jointplda.estimators.joint import JointPLDA
-    from jointplda.estimators.pipeline import Pipeline
-    from jointplda.estimators.plain import PLDA
+Model = PLDA | JointPLDA
 
 
-def scoring_model(pipe: Pipeline) -> PLDA | JointPLDA:
+def scoring_model(pipe: Pipeline) -> Model:
     """The PLDA or JointPLDA that scores: the last step, or the best estimator of its search."""
-    model: PLDA | JointPLDA = getattr(pipe[-1], "best_estimator_", pipe[-1])
+    model: Model = getattr(pipe[-1], "best_estimator_", pipe[-1])
     return model
 
 
@@ -21,7 +20,7 @@ def input_dimension(pipe: Pipeline) -> int:
     return int(pipe.n_features_in_) if len(pipe.steps) > 1 else len(scoring_model(pipe).mean_)
 
 
-def em_ranks(model: PLDA | JointPLDA) -> list[int]:
+def em_ranks(model: Model) -> list[int]:
     """Ranks of V and of the U of every condition as EM found them, before channel shares and priors filled them up."""
     if model.fitted_.shrinkage is None:
         return [model.V_.shape[1], *model.channel_ranks_]
@@ -30,7 +29,7 @@ def em_ranks(model: PLDA | JointPLDA) -> list[int]:
     return [speaker, *(next(kept) if rank else 0 for rank in model.channel_ranks_)]
 
 
-def training_channels(model: PLDA | JointPLDA) -> dict[str, list[str]]:
+def training_channels(model: Model) -> dict[str, list[str]]:
     """Channels of the training data, by the name of their condition; empty where the model keeps none."""
     if model.fitted_.training is None:
         return {}

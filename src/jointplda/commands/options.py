@@ -1,16 +1,20 @@
-"""Options that several commands share, and checks of the files that commands write."""
+"""Options that several commands share, records of their values, and checks of the files that commands write."""
 
 import glob
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import click
 import cloup
 
 from jointplda.commands.configuration import read_configuration
+from jointplda.commands.messages import command_messages
 
 F = TypeVar("F", bound=Callable[..., Any])
+Command = Callable[..., None]
 
 IN_FILE = click.Path(exists=True, path_type=Path)
 OUT_FILE = click.Path(dir_okay=False, path_type=Path)
@@ -32,8 +36,14 @@ def probability(name: str, help: str, default: str | None = None, **settings: An
     return cloup.option(name, type=click.FloatRange(0, 1), metavar="P", show_default=default, help=help, **settings)
 
 
-def common(function: F) -> F:
-    """Add --config, --quiet, --verbose and --debug, which every command has."""
+def common(function: Command) -> Command:
+    """Add --config, --quiet, --verbose and --debug, which every command has, and hand it its messages."""
+
+    @wraps(function)
+    def command(*arguments: Any, quiet: bool, verbose: bool, **values: Any) -> None:
+        with command_messages(quiet, verbose) as messages:
+            function(*arguments, messages, **values)
+
     for option in (
         cloup.option("--debug", is_flag=True, expose_value=False, help="Show the Python traceback of an error."),
         cloup.option("--verbose", "-v", is_flag=True, help="Print more messages."),
@@ -44,8 +54,8 @@ def common(function: F) -> F:
             help="TOML file with a table of options for each command, such as [train].",
         ),
     ):  # fmt: skip
-        function = option(function)
-    return function
+        command = option(command)
+    return command
 
 
 as_json = cloup.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
@@ -72,6 +82,62 @@ labels = cloup.option(
 speaker = cloup.option(
     "--speaker", required=True, metavar="COL|FILE", help="Speakers: a label column, or a file such as utt2spk."
 )
+channels_of_training = cloup.option(
+    "--channel", "channels", multiple=True, metavar="COL|FILE",
+    help="Channels of a condition such as language or microphone: a label column, or a file such as utt2lang; may be "
+    "repeated, once per condition. Without it the model is ordinary PLDA.",
+)  # fmt: skip
+
+
+def training_data() -> Callable[[F], F]:
+    """Options of labelled embeddings to train on."""
+    return cloup.option_group("Data", labels, speaker, channels_of_training, allow_missing)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleSource:
+    """Where labelled embeddings come from.
+
+    Attributes
+    ----------
+    data : Path
+        File or folder of embeddings.
+    labels : Path or None
+        Table of labels by id.
+    speaker : str
+        Label column of the speakers, or a file "id speaker".
+    channels : tuple of str
+        For each condition its label column, or a file "id channel".
+    allow_missing : bool
+        Leave out samples without a speaker instead of raising.
+    """
+
+    leaves_out_missing_channels: ClassVar[bool] = False
+
+    data: Path
+    labels: Path | None
+    speaker: str
+    channels: tuple[str, ...]
+    allow_missing: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationOptions:
+    """Options of an evaluation, which ``evaluate``, ``compare`` and ``demo`` share; None stands for the default.
+
+    Attributes
+    ----------
+    priors : tuple of float
+        Target priors of the detection costs; without any, those of the library.
+    draws : int or None
+        Bootstrap draws of speakers.
+    seed : int
+        Seed of the random numbers.
+    """
+
+    priors: tuple[float, ...]
+    draws: int | None
+    seed: int
 
 
 def check_new(path: Path | None, overwrite: bool) -> None:

@@ -1,13 +1,13 @@
 """What training would do, from the labels and the dimension alone: nothing is fitted."""
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from jointplda.estimators.pipeline import Pipeline
-    from jointplda.evaluation.labelled_samples import LabelledSamples
+import numpy as np
+
+from jointplda.commands.console import bytes_text, print_facts, print_json, seconds_text
+from jointplda.commands.settings_search import channel_arguments
+from jointplda.estimators.pipeline import Pipeline
+from jointplda.evaluation.labelled_samples import LabelledSamples
 
 SECONDS_PER_ITERATION = 2e-3  # of any iteration, however little work it does
 
@@ -23,14 +23,9 @@ def planned_dimension(pipe: Pipeline, samples: LabelledSamples) -> int:
 
 def print_plan(pipe: Pipeline, samples: LabelledSamples, dimension: int, *, searches: bool, as_json: bool) -> None:
     """Print factors, memory and time of a fit, which labels and dimension decide."""
-    import numpy as np
-
-    from jointplda.commands.console import bytes_text, print_facts, print_json, seconds_text
-
     model, count = pipe[-1], len(samples.X)
     X = np.broadcast_to(np.zeros(dimension), (count, dimension))
-    channels = {"channels": samples.channels} if samples.channels.names else {}
-    plan = model.plan(X, samples.speakers, **channels)
+    plan = model.plan(X, samples.speakers, **channel_arguments(samples))
     seconds = plan.work / measured_flops() + SECONDS_PER_ITERATION
     if as_json:
         print_json(
@@ -61,8 +56,6 @@ def print_plan(pipe: Pipeline, samples: LabelledSamples, dimension: int, *, sear
 
 def measured_flops() -> float:
     """Floating-point operations per second of a matrix product on this machine, measured in some milliseconds."""
-    import numpy as np
-
     A = np.ones((512, 512))
     A @ A
     start = time.perf_counter()

@@ -1,8 +1,8 @@
-"""Options that ``train`` and ``tune`` share: labelled embeddings, and preprocessing in the order given."""
-
-from __future__ import annotations
+"""Options that are settings of a model: preprocessing in the order given, ranks, priors, interaction and EM."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -14,32 +14,31 @@ F = TypeVar("F", bound=Callable[..., Any])
 Step = tuple[str, Any]
 STEPS = "jointplda.steps"
 
+CHOSEN = ("speaker_rank", "channel_rank", "noise_prior", "speaker_prior", "channel_share", "cell_share")
+"""Settings that the automatic search chooses; giving one of them turns it off."""
+PER_CONDITION = ("channel_rank", "channel_share", "channel_prior")
+"""Settings of which there is one value, or one for every --channel."""
+GIVEN = ("noise", "max_iter", "tol", "channel_prior", "interaction")
+"""Settings that the automatic search takes as they are given."""
+STORED = (*CHOSEN, "channel_prior", "interaction", "noise", "center", "length_norm", "pca", "lda", "seed")
+"""Settings that --resume takes from the model file."""
+DEFAULTS: dict[str, Any] = {"noise_prior": 1.0, "speaker_prior": 1.0, "max_iter": 200}
+"""Settings of a comparison that differ from the defaults of the recipe: covariances of few speakers are shrunk."""
 
-def data_group() -> Callable[[F], F]:
-    """--labels, --speaker, --channel and --allow-missing."""
-    return cloup.option_group(
-        "Data",
-        options.labels,
-        options.speaker,
-        cloup.option(
-            "--channel", "channels", multiple=True, metavar="COL|FILE",
-            help="Channels of a condition such as language or microphone: a label column, or a file such as utt2lang; "
-            "may be repeated, once per condition. Without it the model is ordinary PLDA.",
-        ),
-        options.allow_missing,
-    )  # fmt: skip
+EACH = "one number, or one per --channel"
+SUPPORTED = "as many as the speakers support"
 
 
-def preprocessing_group() -> Callable[[F], F]:
+def preprocessing(*, lda: bool = True) -> Callable[[F], F]:
     """--center, --length-norm, --pca and --lda."""
     settings: dict[str, Any] = {"callback": _remember, "expose_value": False}
-    return cloup.option_group(
-        "Preprocessing, applied in the order given",
+    steps = [
         cloup.option("--center", is_flag=True, help="Subtract the training mean.", **settings),
         cloup.option("--length-norm", is_flag=True, help="Scale every embedding to length one.", **settings),
         options.count("--pca", "Keep N dimensions by PCA.", **settings),
         options.count("--lda", "Keep N dimensions by LDA.", **settings),
-    )
+    ]
+    return cloup.option_group("Preprocessing, applied in the order given", *steps[: 4 if lda else 3])
 
 
 def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
@@ -53,14 +52,102 @@ def steps_of(ctx: click.Context) -> tuple[Step, ...]:
     return tuple(ctx.meta.get(STEPS, ()))
 
 
-def step_objects(steps: tuple[Step, ...]) -> list[Any]:
-    """The preprocessing steps as estimators."""
-    from jointplda.preprocessing import LDA, PCA, Center, LengthNorm
+class Interaction(click.ParamType):  # type: ignore[type-arg]
+    """A form of the interaction, or kappa."""
 
-    make: dict[str, Callable[[Any], Any]] = {
-        "center": lambda _: Center(),
-        "length_norm": lambda _: LengthNorm(),
-        "pca": PCA,
-        "lda": LDA,
-    }
-    return [make[name](value) for name, value in steps]
+    name = "interaction"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | str:
+        """The number, or the word."""
+        if isinstance(value, str) and value.lower() in ("proportional", "full", "split"):
+            return value.lower()
+        try:
+            return float(value)
+        except ValueError:
+            self.fail(f"{value!r} is not proportional, full, split or a number.", param, ctx)
+
+
+MODEL = (
+    options.count("--speaker-rank", "Columns of V.", SUPPORTED),
+    options.count("--channel-rank", f"Columns of U: {EACH}.", "as many as the channels support", multiple=True),
+    options.real("--noise-prior", "Strength of the prior that shrinks the noise covariance D^-1.", "0 with --no-auto"),
+    options.real("--speaker-prior", "Strength of the prior that shrinks V V'.", "0 with --no-auto"),
+    options.real("--channel-prior", f"Strength of the prior that shrinks U U': {EACH}.", "chosen, or 0 with --no-auto",
+                 multiple=True),
+    options.probability("--channel-share", "Share of the variance between channels that U keeps, while V takes the "
+                        f"rest: {EACH}.", "1", multiple=True),
+    cloup.option("--interaction", type=Interaction(), metavar="FORM|KAPPA", show_default="chosen, or 0 with --no-auto",
+                 help="Speaker-by-channel interaction: 0 (none), a number (kappa), proportional, full or split."),
+    options.probability("--cell-share", "Share of the interaction that scores take two samples of one speaker in one "
+                        "channel to have in common; the rest is noise.", "1"),
+    cloup.option("--noise", type=click.Choice(["full", "diagonal"]), show_default="full",
+                 help="Noise covariance: full or diagonal."),
+    options.count("--max-iter", "EM iterations at most.", "25, or 100 with --no-auto"),
+    options.real("--tol", "Stop EM when an iteration gains less, in nats per sample.",
+                 "0.001, or 1e-06 with --no-auto"),
+)  # fmt: skip
+"""Settings of the model that ``train`` makes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions:
+    """Settings of the model that ``train`` makes; None (or no value) stands for the default of the estimator."""
+
+    speaker_rank: int | None
+    channel_rank: tuple[int, ...]
+    noise: str | None
+    noise_prior: float | None
+    speaker_prior: float | None
+    channel_prior: tuple[float, ...]
+    channel_share: tuple[float, ...]
+    interaction: float | str | None
+    cell_share: float | None
+    max_iter: int | None
+    tol: float | None
+
+    def settings(self, *names: str) -> dict[str, Any]:
+        """Those of the named settings that the user gave, as arguments of an estimator."""
+        values = {name: getattr(self, name) for name in names}
+        return {
+            name: (value[0] if len(value) == 1 else list(value)) if isinstance(value, tuple) else value
+            for name, value in values.items()
+            if value not in (None, ())
+        }
+
+
+def comparison() -> Callable[[F], F]:
+    """Settings that all systems of a comparison share, and of their evaluation."""
+    return cloup.option_group(
+        "Advanced",
+        options.count("--pca", "Dimensions of PCA.", "60"),
+        options.count("--lda", "Dimensions of LDA, for LDA + PLDA.", SUPPORTED),
+        options.count("--speaker-rank", "Columns of V.", f"{SUPPORTED}; all with a --speaker-prior"),
+        options.count("--channel-rank", "Columns of U.", "as many as the channels support"),
+        options.real("--noise-prior", "Strength of the prior that shrinks D^-1 of every model.", "1"),
+        options.real("--speaker-prior", "Strength of the prior that shrinks V V' of every model.", "1"),
+        options.count("--max-iter", "EM iterations at most.", "200"),
+        options.real("--tol", "Stop EM when an iteration gains less, in nats per sample.", "1e-05"),
+        options.probability("--same-channel", "Prior probability that both sides share their channel, for Joint PLDA.",
+                            "0.5"),
+        options.priors,
+        options.draws,
+        options.seed,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparisonOptions(options.EvaluationOptions):
+    """Options that ``compare`` and ``demo`` share; None stands for the default."""
+
+    pca: int | None
+    lda: int | None
+    speaker_rank: int | None
+    channel_rank: int | None
+    noise_prior: float | None
+    speaker_prior: float | None
+    max_iter: int | None
+    tol: float | None
+    same_channel: float | None
+    report: Path | None
+    as_json: bool
+    systems: tuple[str, ...] = ()

@@ -67,7 +67,11 @@ class Pipeline(LikelihoodMethods, _SklearnPipeline):  # type: ignore[misc]
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
         """Read a fitted model as a pipeline, with its preprocessing if it has any."""
-        description = model_file.read_model(path)
+        return cls.from_description(model_file.read_model(path), path)
+
+    @classmethod
+    def from_description(cls, description: model_file.ModelDescription, path: Any) -> Self:
+        """The pipeline that a model file holds; ``path`` is for messages."""
         if description.estimator not in MODELS:
             raise FileError(f"{path}: holds a {description.estimator}, which this release does not know.")
         steps = [(step.step, _restored(step, path)) for step in description.steps]

@@ -8,12 +8,62 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from jointplda._identifiers import positions
-from jointplda._typing import IntArray, Names
+from jointplda._typing import BoolArray, IntArray, Names
 from jointplda.errors import InputError, Remedy, warn
 from jointplda.evaluation.evaluate import Coded
-from jointplda.trial_list import UNKNOWN, ScoreTable, Trials
+from jointplda.trial_list import TARGET, UNKNOWN, ScoreTable, Trials
 
+USE_KEY = Remedy("key", "TRIALS", "says which are")
 LEAVE_OUT = Remedy("allow_missing", True, "leaves them out")
+
+
+def with_truth(
+    scores: ScoreTable,
+    key: Trials | None = None,
+    *,
+    where: str = "scores",
+    key_where: str = "key",
+    allow_missing: bool = False,
+) -> tuple[ScoreTable, BoolArray]:
+    """Scored trials whose truth is known, from a key or from the scores themselves, with a mask of the targets.
+
+    Parameters
+    ----------
+    scores : ScoreTable
+    key : Trials, optional
+        Without it the scores say which trials are targets.
+    where, key_where : str
+        Names of scores and key, for messages.
+    allow_missing : bool
+        Leave out trials that only one of scores and key has, instead of raising.
+
+    Returns
+    -------
+    scores : ScoreTable
+        Of n trials, in the order of the key if there is one.
+    target : ndarray of bool, shape (n,)
+        At least one trial is a target, and one is not.
+    """
+    if key is not None:
+        if key.target is None:
+            raise InputError(f"{key_where}: a trial list without labels; expected a column target/nontarget.")
+        try:
+            scores = with_key(scores, key, allow_missing=allow_missing)
+        except InputError as error:
+            raise InputError(f"{where}, {key_where}: {error.problem}", remedy=error.remedy) from None
+    truth = scores.trials.target
+    if truth is None:
+        raise InputError(f"{where}: does not say which trials are targets.", remedy=USE_KEY)
+    stated = np.flatnonzero(truth != UNKNOWN)
+    if len(stated) < len(truth):
+        warn(f"{where}: {len(truth) - len(stated):,} trials without a label are left out.")
+    target = truth[stated] == TARGET
+    targets = int(np.count_nonzero(target))
+    if targets in (0, len(target)):
+        missing = "targets" if not targets else "non-targets"
+        of = where if key is None else key_where
+        raise InputError(f"{of}: there are no {missing} among {len(target):,} scored trials; error rates need both.")
+    return ScoreTable(scores.trials.take(stated), scores.values[stated]), target
 
 
 def with_key(scores: ScoreTable, key: Trials, *, allow_missing: bool = False) -> ScoreTable:

@@ -5,8 +5,7 @@ read is a FileError that names the file, the line, what was expected and what ca
 """
 
 from jointplda._identifiers import match_ids
-from jointplda.formats.embedding_reader import read_embeddings
-from jointplda.formats.embedding_writer import write_embeddings
+from jointplda.formats.embedding_files import read_embeddings, read_label_table, write_embeddings
 from jointplda.formats.enrollment_lists import read_enrollment, write_enrollment
 from jointplda.formats.foreign_plda import (
     KaldiPlda,
@@ -25,6 +24,7 @@ __all__ = [
     "read_embeddings",
     "read_enrollment",
     "read_kaldi_plda",
+    "read_label_table",
     "read_labels",
     "read_pyannote_plda",
     "read_scores",

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from jointplda._typing import Array
 from jointplda.errors import FileError
-from jointplda.formats.kaldi import BINARY, binary, read_binary
-from jointplda.formats.npy import NPZ_MAGIC, read_npz, write_npz
+from jointplda.formats.kaldi_records import BINARY, binary, read_binary
+from jointplda.formats.npz import read_npz, recognises, write_npz
 from jointplda.formats.text import PathLikeStr, existing, head, opened, target_file
 
 _OPEN, _CLOSE = b"<Plda> ", b"</Plda> "
@@ -131,7 +131,7 @@ def write_pyannote_plda(plda: KaldiPlda, path: PathLikeStr) -> None:
 
 def _arrays(path: PathLikeStr, names: tuple[str, ...]) -> dict[str, NDArray[Any]]:
     target = existing(path)
-    if not head(target, 4).startswith(NPZ_MAGIC):
+    if not recognises(target, head(target)):
         raise FileError(f"{target}: expected an .npz file with {', '.join(names)}, got another kind of file.")
     arrays = read_npz(target)
     missing = [name for name in names if name not in arrays]

@@ -1,4 +1,4 @@
-"""HDF5 files as arrays by name. The one module that imports h5py."""
+"""HDF5 files as arrays by name, and embeddings in them. The one module that imports h5py."""
 
 from __future__ import annotations
 
@@ -9,16 +9,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jointplda.embedding_table import EmbeddingTable
 from jointplda.errors import FileError, InputError
+from jointplda.formats.named_arrays import from_arrays, to_arrays
 from jointplda.formats.text import PathLikeStr, target_file
 
 _MAGIC = b"\x89HDF\r\n\x1a\n"
 _STARTS = (0, 512, 1024, 2048)
 
 
-def is_hdf5(start: bytes) -> bool:
-    """Whether the first bytes of a file are those of HDF5, which a block of other data may precede."""
+def recognises(path: Path, start: bytes) -> bool:
+    """Whether the first bytes of a file hold the mark of HDF5, which a block of other data may precede."""
     return any(start[offset : offset + len(_MAGIC)] == _MAGIC for offset in _STARTS)
+
+
+def read_table(path: Path) -> EmbeddingTable:
+    """Embeddings, ids and label columns."""
+    return from_arrays(read_arrays(path), path)
+
+
+def write_table(table: EmbeddingTable, path: Path) -> None:
+    """Write embeddings, ids and label columns."""
+    write_arrays(path, to_arrays(table, path))
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:

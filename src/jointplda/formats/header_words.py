@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
 from jointplda.trial_list import NONTARGET, TARGET
 
@@ -46,3 +47,14 @@ def is_pair_header(cells: Sequence[str]) -> bool:
     """Whether a first line names both sides of the trials, or has a word that only headers have."""
     both = find_column(cells, MODEL_NAMES) is not None and find_column(cells, SAMPLE_NAMES) is not None
     return both or find_column(cells, ONLY_IN_HEADERS) is not None
+
+
+def bare_name(path: Path) -> str:
+    """The name of a text file without the endings that say how it is written."""
+    return re.sub(r"(\.(gz|txt|tsv|csv))+$", "", path.name, flags=re.IGNORECASE)
+
+
+def kaldi_column(name: str) -> str | None:
+    """What follows ``utt2`` in the name of a file; None for names without it."""
+    match = re.search(r"(?:^|\.)utt2([\w-]+)$", bare_name(Path(name)))
+    return match.group(1) if match else None

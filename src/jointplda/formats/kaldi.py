@@ -1,15 +1,12 @@
-"""Kaldi's vectors and matrices, binary or text, in archives and the scripts that point into them.
+"""Embeddings as Kaldi keeps them: archives, scripts that point into them, and folders with files of labels.
 
-They are read here and not through a package, so that nothing in a file can run code: records of Python objects and
-commands in scripts are refused, and a record that ends too early is an error.
+A script has lines ``key archive:offset``; commands in scripts are refused. A folder has one script (or several, one of
+them ``xvector.scp``), and its files ``utt2*`` are label columns.
 """
 
 from __future__ import annotations
 
-import io
-import math
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -17,109 +14,73 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from jointplda._identifiers import as_names
+from jointplda._identifiers import as_names, listed
+from jointplda._typing import Names
 from jointplda.embedding_table import EmbeddingTable
-from jointplda.errors import FileError
-from jointplda.formats.text import decoded, lines, opened
+from jointplda.errors import FileError, InputError
+from jointplda.file_kinds import suffix_of
+from jointplda.formats.header_words import kaldi_column
+from jointplda.formats.kaldi_records import BINARY, binary, read_key, read_vector
+from jointplda.formats.label_reader import has_header, labels_by_id, read_labels
+from jointplda.formats.text import PathLikeStr, decoded, existing, head, lines, opened, target_file, text_file
+from jointplda.formats.text_checks import check_cells, check_words
 
-BINARY = b"\0B"
-_TYPES = {b"FV": "<f4", b"DV": "<f8", b"FM": "<f4", b"DM": "<f8"}
-ENDINGS = re.compile(r"(\.(gz|txt|tsv|csv))+$", re.IGNORECASE)
-_SPACE = b" \t\r\n"
-
-
-def read_binary(stream: BinaryIO, where: str) -> NDArray[Any]:
-    """A vector or matrix in binary form, from what follows the binary mark: token, sizes, numbers."""
-    token = stream.read(3)
-    if token[:2] not in _TYPES or token[2:] != b" ":
-        raise FileError(f"{where}: expected a vector (FV, DV) or matrix (FM, DM), got {token!r}.")
-    kind = np.dtype(_TYPES[token[:2]])
-    shape = tuple(_size(stream, where) for _ in range(1 if token[1:2] == b"V" else 2))
-    wanted = math.prod(shape) * kind.itemsize
-    try:
-        data = stream.read(wanted)
-    except (MemoryError, OverflowError):
-        raise FileError(f"{where}: damaged: the shape {shape} is too large to be true.") from None
-    if len(data) != wanted:
-        raise FileError(f"{where}: the file ends too early ({len(data)} of {wanted} bytes); it may be truncated.")
-    return np.frombuffer(data, kind).reshape(shape).astype(kind.newbyteorder("="))
+_FOLDER_SCRIPTS = ("xvector.scp", "ivector.scp", "embeddings.scp", "feats.scp")
 
 
-def _size(stream: BinaryIO, where: str) -> int:
-    data = stream.read(5)
-    if len(data) != 5 or data[:1] != b"\4" or (size := int.from_bytes(data[1:], "little", signed=True)) < 0:
-        raise FileError(f"{where}: the file ends too early or is damaged: expected the size of a vector, got {data!r}.")
-    return size
+def recognises(path: Path, start: bytes) -> bool:
+    """Whether a file is an archive or a script; ``start`` holds its first bytes."""
+    return _is_archive(path, start) or suffix_of(path) == ".scp" or ".ark" in _first_value(path)
 
 
-def read_text(stream: BinaryIO, where: str) -> NDArray[np.float64]:
-    """A vector ``[ 1 2 ]``, or a matrix with a line for each row, as text that starts at the bracket."""
-    rows: list[list[bytes]] = []
-    closed = False
-    for line in iter(stream.readline, b""):
-        body = line.strip()
-        if not rows and not body.startswith(b"["):
-            raise FileError(f"{where}: expected '[', got {body[:40]!r}.")
-        closed = body.endswith(b"]")
-        rows.append(body.removeprefix(b"[").removesuffix(b"]").split() if not rows else body.removesuffix(b"]").split())
-        if closed:
-            break
-    if not closed:
-        raise FileError(f"{where}: the file ends before ']'; it may be truncated.")
-    matrix = len(rows) > 1
-    rows = [row for row in rows if row] or [[]]
-    try:
-        numbers = np.array([[float(number) for number in row] for row in rows])
-    except ValueError:
-        raise FileError(f"{where}: expected numbers between brackets, in rows of equal length.") from None
-    return numbers if matrix else numbers[0]
+def read_table(path: Path) -> EmbeddingTable:
+    """Embeddings of an archive, a script or a folder."""
+    if path.is_dir():
+        return _from_folder(path)
+    return _read_ark(path) if _is_archive(path, head(path)) else _read_scp(path)
 
 
-def read_ark(path: Path) -> EmbeddingTable:
+def _is_archive(path: Path, start: bytes) -> bool:
+    return b" " + BINARY in start or _first_value(path).startswith("[")
+
+
+def _first_value(path: Path) -> str:
+    """What follows the key in the first line of a text."""
+    number, line = next(lines(path))
+    fields = [decoded(field, path, number) for field in line.split(maxsplit=1)]
+    return fields[1] if len(fields) == 2 else ""
+
+
+def _from_folder(folder: Path) -> EmbeddingTable:
+    scripts = sorted(folder.glob("*.scp"))
+    known = [folder / name for name in _FOLDER_SCRIPTS if (folder / name) in scripts]
+    if not known and len(scripts) != 1:
+        held = listed(script.name for script in scripts) if scripts else "none"
+        raise FileError(
+            f"{folder}: a folder of embeddings should hold xvector.scp or one single .scp file, got {held}; "
+            "name the file itself."
+        )
+    script = (known or scripts)[0]
+    table = _read_scp(existing(script))
+    for labels in sorted(folder.glob("utt2*")):
+        if labels.is_file() and kaldi_column(labels.name):
+            table = labels_by_id(table, read_labels(labels), labels)
+    return table
+
+
+def _read_ark(path: Path) -> EmbeddingTable:
     """All vectors of an archive."""
     ids: list[str] = []
     vectors: list[NDArray[Any]] = []
     with opened(path) as stream:
-        while key := _key(stream):
+        while key := read_key(stream):
             name = decoded(key, path, len(ids) + 1)
             ids.append(name)
-            vectors.append(_vector(stream, f"{path}, {name!r}"))
-    return stacked(ids, vectors, path)
+            vectors.append(read_vector(stream, f"{path}, {name!r}"))
+    return _stacked(ids, vectors, path)
 
 
-def _key(stream: BinaryIO) -> bytes:
-    """Read the next key and the space after it; the key is empty at the end of the file."""
-    key = b""
-    while byte := stream.read(1):
-        if byte not in _SPACE:
-            key += byte
-        elif key:
-            break
-    return key
-
-
-def _vector(stream: BinaryIO, where: str) -> NDArray[Any]:
-    mark = stream.read(2)
-    if mark == BINARY:
-        values = read_binary(stream, where)
-    elif mark in (b"PK", b"NP", b"AU", b"RI"):
-        raise FileError(f"{where}: expected a vector, got sound or a Python object.")
-    else:
-        values = read_text(_pushed_back(mark, stream), where)
-    if values.ndim != 1:
-        raise FileError(f"{where}: expected one vector, got a matrix of shape {values.shape}; average its rows first.")
-    return values
-
-
-def _pushed_back(start: bytes, stream: BinaryIO) -> BinaryIO:
-    """A text record whose first bytes were read already; a record ends with the line that holds its bracket."""
-    text = start + stream.readline()
-    while b"]" not in text and (more := stream.readline()):
-        text += more
-    return io.BytesIO(text)
-
-
-def read_scp(path: Path) -> EmbeddingTable:
+def _read_scp(path: Path) -> EmbeddingTable:
     """The vectors that a script points to, by lines ``key archive:offset``.
 
     An archive with a relative path is looked for in the working folder, then in the folder of the script.
@@ -136,15 +97,15 @@ def read_scp(path: Path) -> EmbeddingTable:
                 archives[name] = stack.enter_context(opened(_archive(name, path, number)))
             archives[name].seek(offset)
             ids.append(key)
-            vectors.append(_vector(archives[name], f"{path}, line {number} ({name}:{offset})"))
-    return stacked(ids, vectors, path)
+            vectors.append(read_vector(archives[name], f"{path}, line {number} ({name}:{offset})"))
+    return _stacked(ids, vectors, path)
 
 
 def _script(path: Path) -> list[tuple[int, str, str, int]]:
     """Line, key, archive and offset of each entry."""
     entries: dict[str, tuple[int, str, str, int]] = {}
     for number, line in lines(path):
-        key, rest = script_fields(decoded(line, path, number))
+        key, rest = _script_fields(decoded(line, path, number))
         if not rest:
             raise FileError(f"{path}, line {number}: expected 'key archive.ark:offset', got {key[:60]!r}.")
         if rest.endswith(("|", "]")) or rest.startswith("|"):
@@ -160,16 +121,10 @@ def _script(path: Path) -> list[tuple[int, str, str, int]]:
     return list(entries.values())
 
 
-def script_fields(line: str) -> tuple[str, str]:
+def _script_fields(line: str) -> tuple[str, str]:
     """The key of a line of a script, and what it points to; both end at spaces or tabs, and no other whitespace."""
     key, _, rest = line.strip(" \t").replace("\t", " ").partition(" ")
     return key, rest.strip(" ")
-
-
-def kaldi_column(name: str) -> str | None:
-    """What follows ``utt2`` in the name of a file; None for names without it."""
-    match = re.search(r"(?:^|\.)utt2([\w-]+)$", ENDINGS.sub("", name))
-    return match.group(1) if match else None
 
 
 def _archive(name: str, script: Path, number: int) -> Path:
@@ -182,7 +137,7 @@ def _archive(name: str, script: Path, number: int) -> Path:
     )
 
 
-def stacked(ids: Sequence[str], vectors: Sequence[NDArray[Any]], path: Path) -> EmbeddingTable:
+def _stacked(ids: Sequence[str], vectors: Sequence[NDArray[Any]], path: Path) -> EmbeddingTable:
     """Vectors of equal length as one matrix, which is float64 if one of them is."""
     if not vectors:
         raise FileError(f"{path}: holds no vectors.")
@@ -197,9 +152,49 @@ def stacked(ids: Sequence[str], vectors: Sequence[NDArray[Any]], path: Path) -> 
     return EmbeddingTable(as_names(ids), X=np.stack(vectors))
 
 
-def binary(values: NDArray[Any]) -> bytes:
-    """A vector or matrix in Kaldi's binary form, without the binary mark before it."""
-    kind = "F" if values.dtype == np.float32 else "D"
-    sizes = b"".join(b"\4" + size.to_bytes(4, "little") for size in values.shape)
-    token = f"{kind}{'V' if values.ndim == 1 else 'M'} ".encode()
-    return token + sizes + values.astype(_TYPES[token[:2]]).tobytes()
+def write_table(table: EmbeddingTable, path: Path) -> None:
+    """Write an archive, its script, and ``<stem>.utt2<column>`` for each column that has labels."""
+    script, archive = path.with_suffix(".scp"), path.with_suffix(".ark")
+    ids = table.ids.tolist()
+    check_words(ids, path)
+    _check_place(archive)
+    columns = _kaldi_columns(table.columns, path)
+    for column, values in columns.items():
+        _check_column(column, values, ids, path)
+    with target_file(archive) as ark, text_file(script) as scp, ExitStack() as stack:
+        with open(ark, "wb") as stream:
+            for name, vector in zip(ids, table.X, strict=True):
+                stream.write(f"{name} ".encode())
+                scp.write(f"{name} {archive}:{stream.tell()}\n")
+                stream.write(BINARY + binary(vector))
+        for column, values in columns.items():
+            sheet = stack.enter_context(text_file(script.with_suffix(f".utt2{column}")))
+            sheet.writelines(f"{name} {value}\n" for name, value in zip(ids, values.tolist(), strict=True) if value)
+
+
+def _kaldi_columns(columns: Mapping[str, Names], path: PathLikeStr) -> dict[str, Names]:
+    """Label columns that have a label, under Kaldi's names: speaker is spk."""
+    if "speaker" in columns and "spk" in columns and np.any(columns["speaker"] != columns["spk"]):
+        raise InputError(f"{path}: columns 'speaker' and 'spk' differ, but Kaldi has one name for both; rename one.")
+    renamed = {"spk" if name == "speaker" else name: values for name, values in columns.items()}
+    return {name: values for name, values in renamed.items() if np.any(values != "")}
+
+
+def _check_column(column: str, values: Names, ids: list[str], path: PathLikeStr) -> None:
+    """Refuse a label column that ``<stem>.utt2<column>`` would not give back."""
+    if kaldi_column(f"utt2{column}") != column:
+        raise InputError(
+            f"{path}: Kaldi names the file of a label column by the column, and {column!r} holds more than letters, "
+            "digits, '_' and '-'; rename it."
+        )
+    check_cells(np.unique(values).tolist(), path)
+    row = int(np.argmax(values != ""))
+    if has_header(f"{ids[row]} {values[row]}", f"utt2{column}"):
+        raise InputError(f"{path}: the id {ids[row]!r} would be read as a header of the labels; rename it.")
+
+
+def _check_place(archive: Path) -> None:
+    """Refuse a folder whose name would end the path of the archive in the script, or be taken for a command."""
+    text = str(archive)
+    if not text.isprintable() or text.startswith("|") or _script_fields(f"id {text}") != ("id", text):
+        raise InputError(f"{text!r}: a Kaldi script cannot hold this path; choose another folder or name.")

@@ -9,12 +9,11 @@ import numpy as np
 
 from jointplda._identifiers import as_names, no_duplicates
 from jointplda._typing import Names
-from jointplda.embedding_table import LabelTable
-from jointplda.errors import FileError
-from jointplda.formats.header_words import ID_NAMES, find_column, folded
-from jointplda.formats.kaldi import ENDINGS, kaldi_column
+from jointplda.embedding_table import EmbeddingTable, LabelTable
+from jointplda.errors import FileError, InputError
+from jointplda.formats.header_words import ID_NAMES, bare_name, find_column, folded, kaldi_column
 from jointplda.formats.pair_rows import read_rows
-from jointplda.formats.parquet import is_parquet, read_parquet
+from jointplda.formats.parquet import read_parquet, recognises
 from jointplda.formats.sheets import delimiter_of, first_cells, read_sheet
 from jointplda.formats.text import PathLikeStr, decoded, existing, head, lines
 
@@ -46,9 +45,9 @@ def read_labels(path: PathLikeStr, rows_only: bool = False) -> LabelTable:
         If the file cannot be read as labels, or an id is missing or occurs twice.
     """
     target = existing(path)
-    if is_parquet(head(target)):
+    if recognises(target, head(target)):
         return _from_parquet(target, rows_only)
-    name = ENDINGS.sub("", target.name)
+    name = bare_name(target)
     if name == "spk2utt" or name.endswith(".spk2utt"):
         return _from_spk2utt(target)
     number, first = next(lines(target))
@@ -153,3 +152,14 @@ def _from_spk2utt(path: Path) -> LabelTable:
 def _named(ids: Names, values: Names, name: str, path: Path, numbers: Sequence[int]) -> LabelTable:
     _refuse_repeats(ids, path, numbers)
     return LabelTable(ids, {name: values} if name != "spk" else {"spk": values, "speaker": values})
+
+
+def labels_by_id(table: EmbeddingTable, labels: LabelTable, where: Path) -> EmbeddingTable:
+    """Embeddings with the columns of labels, joined by id; ``where`` is the file of the labels."""
+    rows = labels.rows(table.ids.tolist())
+    if np.all(rows < 0):
+        raise InputError(
+            f"{where}: none of the {len(rows)} embeddings has a label here; their ids are like {str(table.ids[0])!r}, "
+            f"those of the labels like {str(labels.ids[0])!r}."
+        )
+    return table.with_columns({name: np.where(rows < 0, "", values[rows]) for name, values in labels.columns.items()})

@@ -1,24 +1,29 @@
-"""NumPy files. Arrays of Python objects, which NumPy stores as pickles, are neither read nor written."""
+"""NumPy files of one array, and embeddings in them: the matrix, with ids and labels in a table beside it.
+
+Arrays of Python objects, which NumPy stores as pickles, are neither read nor written.
+"""
 
 from __future__ import annotations
 
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jointplda._identifiers import as_names
+from jointplda.embedding_table import EmbeddingTable
 from jointplda.errors import FileError, InputError
-from jointplda.formats.text import PathLikeStr, target_file
+from jointplda.formats.named_arrays import as_embeddings, check_columns
+from jointplda.formats.sheets import write_rows
+from jointplda.formats.text import PathLikeStr, target_file, text_file
+from jointplda.formats.text_checks import check_cells, check_names
 
-NPY_MAGIC = b"\x93NUMPY"
-NPZ_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
 # What NumPy and zipfile raise on damaged headers, members and sizes.
-_DAMAGE = (
+DAMAGE = (
     ArithmeticError,
     AttributeError,
     EOFError,
@@ -36,28 +41,38 @@ _DAMAGE = (
 )
 
 
+def recognises(path: Path, start: bytes) -> bool:
+    """Whether a file has the mark of an array; ``start`` holds its first bytes."""
+    return start.startswith(b"\x93NUMPY")
+
+
+def read_table(path: Path) -> EmbeddingTable:
+    """The matrix, without ids."""
+    return EmbeddingTable(as_names([]), X=as_embeddings(read_npy(path), "the matrix", path))
+
+
+def write_table(table: EmbeddingTable, path: Path) -> None:
+    """Write the matrix and, beside it, ids and labels with the ending ``.tsv``."""
+    check_columns(table, path)
+    beside = path.with_suffix(".tsv")
+    if beside == path:
+        raise InputError(f"{path}: this name is that of the table beside the matrix; end it in .npy.")
+    check_names([*table.ids.tolist(), *table.columns], path)
+    for values in table.columns.values():
+        check_cells(np.unique(values).tolist(), path)
+    rows = zip(table.ids.tolist(), *(values.tolist() for values in table.columns.values()), strict=True)
+    with text_file(beside) as stream:
+        write_rows(stream, ["id", *table.columns], rows)
+        write_npy(path, table.X)
+
+
 def read_npy(path: Path) -> NDArray[Any]:
     """The array of an ``.npy`` file."""
     try:
         with open(path, "rb") as stream:
             return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
-    except _DAMAGE as error:
-        raise FileError(f"{path}: {_why(error)}") from None
-
-
-def read_npz(path: Path) -> dict[str, NDArray[Any]]:
-    """Every array of an ``.npz`` file, by name."""
-    arrays = {}
-    name = ""
-    try:
-        with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as stored:
-            for name in stored.files:
-                array = stored[name]
-                if isinstance(array, np.ndarray):
-                    arrays[name] = array
-    except _DAMAGE as error:
-        raise FileError(f"{path}: {_why(error, name)}") from None
-    return arrays
+    except DAMAGE as error:
+        raise FileError(f"{path}: {explained(error)}") from None
 
 
 def write_npy(path: PathLikeStr, array: NDArray[Any]) -> None:
@@ -66,18 +81,8 @@ def write_npy(path: PathLikeStr, array: NDArray[Any]) -> None:
         np.lib.format.write_array(stream, array, allow_pickle=False)
 
 
-def write_npz(path: PathLikeStr, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write arrays by name."""
-    for key in arrays:
-        if key.endswith(".npy") or not key.isprintable():
-            raise InputError(f"{path}: an .npz file cannot hold a column named {key!r}; rename it.")
-    with target_file(path) as name, zipfile.ZipFile(name, "w") as packed:
-        for key, array in arrays.items():
-            with packed.open(f"{key}.npy", "w", force_zip64=True) as stream:
-                np.lib.format.write_array(cast(BinaryIO, stream), np.asanyarray(array), allow_pickle=False)
-
-
-def _why(error: Exception, name: str = "") -> str:
+def explained(error: Exception, name: str = "") -> str:
+    """What is wrong with a NumPy file, from the error of reading it or its array of that name."""
     if "Object arrays" in str(error):
         what = f"the array {name!r}" if name else "the array"
         return f"{what} holds Python objects, which are never loaded; store text as type str, numbers as float."

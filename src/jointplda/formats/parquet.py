@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jointplda.embedding_table import EmbeddingTable
 from jointplda.errors import FileError, InputError
 from jointplda.formats.columns import as_text
+from jointplda.formats.named_arrays import from_arrays, to_arrays
 from jointplda.formats.text import PathLikeStr, target_file
 
 # The format's mark and the first byte of the page header that follows it: text may start with "PAR1" too.
 _MAGIC = b"PAR1\x15"
 
 
-def is_parquet(start: bytes) -> bool:
-    """Whether the first bytes of a file are those of Parquet."""
+def recognises(path: Path, start: bytes) -> bool:
+    """Whether a file has the mark of Parquet; ``start`` holds its first bytes."""
     return start.startswith(_MAGIC)
+
+
+def read_table(path: Path) -> EmbeddingTable:
+    """Embeddings, ids and label columns; a single column of lists may have any name."""
+    arrays = read_parquet(path)
+    lists = [name for name, values in arrays.items() if values.ndim == 2]
+    return from_arrays({"embeddings" if [name] == lists else name: values for name, values in arrays.items()}, path)
 
 
 def read_parquet(path: Path) -> dict[str, NDArray[Any]]:
@@ -32,17 +40,19 @@ def read_parquet(path: Path) -> dict[str, NDArray[Any]]:
     return {name: _array(arrow, table.column(name).combine_chunks(), name, path) for name in table.column_names}
 
 
-def write_parquet(path: PathLikeStr, matrix: NDArray[Any], columns: Mapping[str, NDArray[Any]]) -> None:
-    """Write text columns and, as ``embedding``, a column of lists of fixed size."""
+def write_table(table: EmbeddingTable, path: Path) -> None:
+    """Write ids and labels as text columns and, as ``embedding``, a column of lists of fixed size."""
+    columns = to_arrays(table, path)
+    matrix = columns.pop("embeddings")
     arrow, parquet = _pyarrow(path)
     lists = arrow.FixedSizeListArray.from_arrays(arrow.array(matrix.ravel()), matrix.shape[1])
     try:
         texts = {name: arrow.array(values.tolist(), arrow.string()) for name, values in columns.items()}
-        table = arrow.table({**texts, "embedding": lists})
+        stored = arrow.table({**texts, "embedding": lists})
     except UnicodeEncodeError as error:
         raise InputError(f"{path}: {error.object!r} holds a lone surrogate, which UTF-8 cannot hold.") from None
     with target_file(path) as name:
-        parquet.write_table(table, name)
+        parquet.write_table(stored, name)
 
 
 def _array(arrow: Any, column: Any, name: str, path: Path) -> NDArray[Any]:

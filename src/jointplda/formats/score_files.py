@@ -12,10 +12,8 @@ from jointplda._typing import Array, Names
 from jointplda._validation import check_choice
 from jointplda.errors import FileError, InputError, Remedy
 from jointplda.file_kinds import KINDS, kind_of
-from jointplda.formats import bosaris
-from jointplda.formats.hdf5 import is_hdf5
+from jointplda.formats import bosaris, hdf5, npy
 from jointplda.formats.header_words import SCORE_NAMES, TARGET_NAMES, find_column, is_pair_header
-from jointplda.formats.npy import NPY_MAGIC, read_npy, write_npy
 from jointplda.formats.pair_output import check_table, checked_trials, refuse_repeats, rows_of, write_lines
 from jointplda.formats.pair_rows import Rows, pair_columns, read_rows, refuse_contradictions
 from jointplda.formats.sheets import Sheet, read_sheet, write_sheet
@@ -52,9 +50,9 @@ def read_scores(path: PathLikeStr, models: AnyNames | None = None, samples: AnyN
     """
     target = existing(path)
     start = head(target)
-    if is_hdf5(start):
+    if hdf5.recognises(target, start):
         return bosaris.read_score_matrix(target)
-    if start.startswith(NPY_MAGIC):
+    if npy.recognises(target, start):
         return _from_matrix(target, models, samples)
     sheet = read_sheet(target, is_pair_header)
     table, rows = _with_header(sheet) if sheet.header else _without_header(sheet)
@@ -99,7 +97,7 @@ def _from_matrix(path: Path, models: AnyNames | None, samples: AnyNames | None) 
             f"{path}: a matrix holds no names; put those of its rows and columns beside it, one a line, as "
             f"{path.stem}.rows and {path.stem}.columns."
         )
-    matrix = read_npy(path)
+    matrix = npy.read_npy(path)
     shape = (len(models), len(samples))
     if matrix.shape != shape:
         raise FileError(f"{path}: expected a matrix of {shape[0]} models by {shape[1]} samples, got {matrix.shape}.")
@@ -152,17 +150,23 @@ def write_scores(table: ScoreTable, path: PathLikeStr, kind: str | None = None) 
 
 
 def _write_matrix(table: ScoreTable, path: Path) -> None:
-    """Write a matrix, and beside it the names of its rows and columns."""
-    trials = table.trials
+    refuse_repeats(table.trials, path)
+    write_matrix(table.trials.models, table.trials.samples, full_matrix(table, path), path)
+
+
+def write_matrix(models: Names, samples: Names, scores: Array, path: Path) -> None:
+    """Write the scores (models, samples) of all pairs as an .npy matrix, and beside it the names of its rows and
+    columns, each name once.
+    """
     if path.suffix in (".rows", ".columns"):
         raise InputError(f"{path}: this name is that of the names beside a matrix; end it in .npy.")
-    refuse_repeats(trials, path)
-    matrix = full_matrix(table, path)
-    check_names([*trials.models.tolist(), *trials.samples.tolist()], path)
+    if np.isnan(scores).any():
+        raise InputError(f"{path}: {np.isnan(scores).sum()} scores are NaN; nothing was written.")
+    check_names([*models.tolist(), *samples.tolist()], path)
     with text_file(path.with_suffix(".rows")) as rows, text_file(path.with_suffix(".columns")) as columns:
-        rows.writelines(f"{name}\n" for name in trials.models)
-        columns.writelines(f"{name}\n" for name in trials.samples)
-        write_npy(path, matrix)
+        rows.writelines(f"{name}\n" for name in models)
+        columns.writelines(f"{name}\n" for name in samples)
+        npy.write_npy(path, scores)
 
 
 def full_matrix(table: ScoreTable, path: PathLikeStr) -> Array:

@@ -9,8 +9,7 @@ import numpy as np
 from jointplda._validation import check_choice
 from jointplda.errors import FileError, InputError, Remedy
 from jointplda.file_kinds import KINDS, kind_of
-from jointplda.formats import bosaris
-from jointplda.formats.hdf5 import is_hdf5
+from jointplda.formats import bosaris, hdf5
 from jointplda.formats.header_words import TARGET_NAMES, find_column, is_pair_header, label_of
 from jointplda.formats.pair_output import NIST, check_table, checked_trials, rows_of, write_lines
 from jointplda.formats.pair_rows import Rows, pair_columns, read_rows, refuse_contradictions
@@ -48,7 +47,7 @@ def read_trials(path: PathLikeStr) -> Trials:
         If the file cannot be read as a list, or gives one pair two different labels.
     """
     target = existing(path)
-    if is_hdf5(head(target)):
+    if hdf5.recognises(target, head(target)):
         return bosaris.read_key(target)
     sheet = read_sheet(target, is_pair_header)
     trials, rows = _with_header(sheet) if sheet.header else _without_header(sheet)

@@ -1,0 +1,113 @@
+"""Systems compared: trained, scored and evaluated on the same data, with a table, a page, and a sentence."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields
+from pathlib import Path
+
+import click
+
+from jointplda.commands.console import number, percent, print_json
+from jointplda.commands.messages import Messages
+from jointplda.commands.progress_display import bar
+from jointplda.commands.results import as_dict, evaluation_settings, print_intervals, print_results, write_report
+from jointplda.commands.training_options import DEFAULTS, ComparisonOptions
+from jointplda.evaluation.evaluate import Evaluation, evaluate
+from jointplda.evaluation.protocol import Experiment
+from jointplda.evaluation.systems import AUTOMATIC, JOINT, PLAIN, Recipe, Scored, run_systems
+from jointplda.metrics.cells import CROSS_SAME
+from jointplda.progress import Progress
+from jointplda.report.gather import system_of
+
+
+def run_comparison(
+    request: ComparisonOptions,
+    experiment: Experiment,
+    facts: Sequence[tuple[str, str]],
+    messages: Messages,
+    title: str = "Systems compared",
+) -> None:
+    """Train, score and evaluate every system; print the table and write the page."""
+    scored = _train_all(request, experiment, messages)
+    results = {}
+    for system in scored:
+        settings = evaluation_settings(request, is_llr=system.is_llr)
+        with bar(messages, f"evaluating {system.name}") as callback:
+            results[system.name] = evaluate(system.scores, experiment.target, experiment.sides, settings, callback)
+    if request.report is not None:
+        _write_report(request, request.report, scored, results, experiment, facts, title)
+        messages.info(f"report written to {request.report}")
+    if request.as_json:
+        print_json({"systems": {name: as_dict(result) for name, result in results.items()}})
+        return
+    print_results(results)
+    condition = experiment.train.channels.names[0]
+    click.echo(f'"{CROSS_SAME}": targets that differ in {condition} against non-targets that share it.')
+    print_intervals(list(results.values()))
+
+
+def _train_all(request: ComparisonOptions, experiment: Experiment, messages: Messages) -> list[Scored]:
+    scored, begun = [], time.monotonic()
+    with bar(messages, "training and scoring") as draw:
+
+        def show(progress: Progress) -> None:
+            if progress.detail is None:
+                messages.detail(f"{progress.stage} ...")
+            draw(progress)
+
+        for system in run_systems(
+            experiment.train, experiment.test, experiment.pairs, recipe_of(request), systems=request.systems or None,
+            callback=show,
+        ):  # fmt: skip
+            scored.append(system)
+            messages.detail(f"{system.name}: trained and scored ({time.monotonic() - begun:.1f} s)")
+            begun = time.monotonic()
+    return scored
+
+
+def _write_report(
+    request: ComparisonOptions, path: Path, scored: Sequence[Scored], results: dict[str, Evaluation],
+    experiment: Experiment, facts: Sequence[tuple[str, str]], title: str,
+) -> None:  # fmt: skip
+    systems = [
+        system_of(each.name, results[each.name], description=each.description, model=each.model) for each in scored
+    ]
+    train = experiment.train
+    condition = train.channels.names[0]
+    listed = [
+        *facts,
+        ("training", f"{len(train.X):,} samples of {len(set(train.speakers.tolist())):,} speakers"),
+        ("conditions", ", ".join(train.channels.names)),
+        ("settings", ", ".join(f"{name} {value}" for name, value in asdict(recipe_of(request)).items())),
+    ]
+    summary = summary_of(results, condition)
+    write_report(path, title, systems, list(results.values()), condition, listed, summary)
+
+
+def recipe_of(request: ComparisonOptions) -> Recipe:
+    """The settings that all systems share."""
+    values = {field.name: getattr(request, field.name) for field in fields(Recipe)}
+    return Recipe(**DEFAULTS | {name: value for name, value in values.items() if value is not None})
+
+
+def summary_of(results: Mapping[str, Evaluation], condition: str) -> str:
+    """PLDA against Joint PLDA (automatic, if there), or the best system by pooled EER where one of them is missing."""
+    key, name = (AUTOMATIC, "automatic Joint PLDA") if AUTOMATIC in results else (JOINT, JOINT)
+    pooled = {name: result.pooled.measures for name, result in results.items()}
+    plain, joint = pooled.get(PLAIN), pooled.get(key)
+    if plain is None or joint is None:
+        rates = {name: measures.eer for name, measures in pooled.items() if measures is not None}
+        best = min(rates, key=rates.__getitem__)
+        return f"Lowest pooled equal error rate: {best}, {percent(rates[best])}."
+    text = (
+        f"Equal error rate over all trials: {percent(joint.eer)} with {name}, {percent(plain.eer)} with {PLAIN}; "
+        f"Cllr {number(joint.cllr)} against {number(plain.cllr)}."
+    )
+    cells = {key: results[key].parts.get(CROSS_SAME) for key in (PLAIN, key)}
+    hard = {key: cell.measures.eer for key, cell in cells.items() if cell is not None and cell.measures is not None}
+    if len(hard) == 2:
+        text += (
+            f" Where targets differ in {condition} and non-targets share it, the equal error rate is "
+            f"{percent(hard[key])} with {name} and {percent(hard[PLAIN])} with {PLAIN}."
+        )
+    return text

@@ -1,0 +1,171 @@
+"""The search for settings on held-out training speakers: pipeline, fit with progress, and results as table and JSON."""
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Console
+
+from jointplda.commands.messages import Messages
+from jointplda.commands.training_options import Step
+from jointplda.errors import InputError, Remedy
+from jointplda.estimators.automatic import JointPLDACV
+from jointplda.estimators.pipeline import Pipeline, automatic_pipeline, make_pipeline
+from jointplda.evaluation.labelled_samples import LabelledSamples
+from jointplda.preprocessing import LDA, PCA, Center, LengthNorm
+from jointplda.progress import Progress, ProgressCallback
+from jointplda.selection.candidates import Candidate
+
+STEPS: dict[str, Callable[[Any], Any]] = {
+    "center": lambda _: Center(),
+    "length_norm": lambda _: LengthNorm(),
+    "pca": PCA,
+    "lda": LDA,
+}
+HEADER = [
+    "noise prior", "speaker prior", "rank of U", "share", "prior of U", "interaction", "held-out minCllr", "raw Cllr",
+    "time", "",
+]  # fmt: skip
+
+
+def step_objects(steps: tuple[Step, ...]) -> list[Any]:
+    """The preprocessing steps as estimators."""
+    return [STEPS[name](value) for name, value in steps]
+
+
+def search_pipeline(steps: tuple[Step, ...], **settings: Any) -> Pipeline:
+    """The preprocessing steps, or the usual ones if there are none, before a model that chooses its settings."""
+    return make_pipeline(*step_objects(steps), JointPLDACV(**settings)) if steps else automatic_pipeline(**settings)
+
+
+def fit_search(pipe: Pipeline, samples: LabelledSamples, messages: Messages) -> None:
+    """Choose the settings of the pipeline's model and fit it, with progress.
+
+    If the speakers are too few for a search but enough for one fit, the error says how to do without a search.
+    """
+    with search_progress(messages) as callback:
+        pipe[-1].set_params(callback=callback)
+        try:
+            pipe.fit(samples.X, samples.speakers, **channel_arguments(samples))
+        except InputError as error:
+            counts = Counter(samples.speakers.tolist()).values()
+            several = sum(count > 1 for count in counts)
+            if error.remedy is not None or min(len(counts) // 2, several) >= 2 or len(counts) < 2 or not several:
+                raise
+            remedy = Remedy("no_auto", True, "trains without a search")
+            raise InputError(error.problem, parameter=error.parameter, remedy=remedy) from None
+        finally:
+            pipe[-1].set_params(callback=None)
+
+
+def channel_arguments(samples: LabelledSamples) -> dict[str, Any]:
+    """The argument ``channels`` of a fit, where there are conditions."""
+    return {"channels": samples.channels} if samples.channels.names else {}
+
+
+@contextmanager
+def search_progress(messages: Messages) -> Iterator[ProgressCallback]:
+    """A callback for the search for settings: the number of candidates evaluated, and the best criterion so far."""
+    if not messages.shows_progress:
+
+        def say(progress: Progress) -> None:
+            result = progress.detail
+            messages.detail(
+                f"candidate {progress.done}: {candidate_text(result.candidate)}, held-out minCllr "
+                f"{result.criterion:.4f}"
+            )
+
+        yield say
+        return
+    best = float("inf")
+    with Console(file=sys.stderr).status("choosing settings") as status:
+
+        def show(progress: Progress) -> None:
+            nonlocal best
+            best = min(best, progress.detail.criterion)
+            status.update(
+                f"choosing settings: {progress.done} candidates, best held-out minCllr {best:.4f} (Ctrl-C takes it)"
+            )
+
+        yield show
+
+
+def candidate_text(candidate: Candidate) -> str:
+    """A candidate of the search in a few words."""
+    ranks = "".join(
+        f", U of rank {rank}" + (f" with prior {prior:g}" if prior else "")
+        for rank, prior in zip(candidate.channel_ranks, candidate.channel_priors, strict=True)
+    )
+    form = interaction_text(candidate.interaction, candidate.cell_share)
+    interaction = f", interaction {form}" if candidate.interaction else ""
+    return f"noise prior {candidate.noise_prior:g}, speaker prior {candidate.speaker_prior:g}{ranks}{interaction}"
+
+
+def interaction_text(interaction: float | str, cell_share: float) -> str:
+    """The form of an interaction (or kappa), and how far scores count on it where that is not all the way."""
+    form = interaction if isinstance(interaction, str) else f"{interaction:g}"
+    return form if cell_share == 1.0 or not interaction else f"{form}, cell share {cell_share:g}"
+
+
+def candidate_rows(model: JointPLDACV) -> list[list[str]]:
+    """Rows of the table of candidates, best first."""
+    rows = []
+    for result in sorted(model.candidates_, key=lambda result: result.criterion):
+        candidate = result.candidate
+        rows.append([
+            f"{candidate.noise_prior:g}", f"{candidate.speaker_prior:g}",
+            " + ".join(map(str, candidate.channel_ranks)) or "-",
+            " + ".join(f"{share:.2f}" for share in candidate.channel_shares) or "-",
+            " + ".join(f"{prior:g}" for prior in candidate.channel_priors) or "-",
+            interaction_text(candidate.interaction, candidate.cell_share),
+            f"{result.criterion:.4f} ± {result.error:.4f}", f"{sum(result.cllrs) / len(result.cllrs):.3f}",
+            f"{result.seconds:.1f} s", "chosen" if result.chosen else "",
+        ])  # fmt: skip
+    return rows
+
+
+def search_facts(model: JointPLDACV) -> list[tuple[str, str]]:
+    """The chosen settings, the tests of the conditions, and Cllr of held-out speakers before and after calibration."""
+    chosen = next(result for result in model.candidates_ if result.chosen)
+    count = len(model.candidates_)
+    facts = [("settings", f"{candidate_text(chosen.candidate)}; chosen among {count} on held-out training speakers")]
+    for test in model.design_.tests:
+        if test is not None:
+            facts.append((
+                f"test of {test.condition}",
+                f"F {test.ratio:.3g}, p {test.p_value:.2g} ({test.speakers} speakers, {test.channels} channels)",
+            ))  # fmt: skip
+    held_out = model.checked_
+    raw = f"{held_out.raw_cllr:.3f} bits raw"
+    if held_out.raw_cllr > 1:
+        raw += " (overconfident: worse than no score at all)"
+    elif held_out.overconfident:
+        raw += " (overconfident)"
+    text = f"{raw}, {held_out.calibrated_cllr:.3f} calibrated, {held_out.min_cllr:.3f} at best"
+    if not held_out.cross_channel_targets:
+        text += "; no speaker was recorded in two channels, so expect worse across channels"
+    facts.append(("held-out Cllr", text))
+    calibration = model.calibration_
+    if calibration is not None:
+        facts.append(("calibration", f"llr = {calibration.scale:.4g} s {calibration.offset:+.4g}, part of the model"))
+    return facts
+
+
+def search_result(model: JointPLDACV) -> dict[str, Any]:
+    """The search for JSON."""
+    calibration = model.calibration_
+    return {
+        "chosen": model.best_params_,
+        "candidates": [
+            {**asdict(result.candidate), "criterion": result.criterion, "error": result.error,
+             "min_cllrs": list(result.min_cllrs), "cllrs": list(result.cllrs), "seconds": result.seconds,
+             "chosen": result.chosen}
+            for result in model.candidates_
+        ],
+        "design": asdict(model.design_),
+        "held_out": asdict(model.checked_),
+        "calibration": None if calibration is None else asdict(calibration),
+    }  # fmt: skip

@@ -1,0 +1,138 @@
+"""``jointplda train``: from labelled embeddings to a model file."""
+
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import click
+from sklearn.exceptions import ConvergenceWarning
+
+from jointplda.commands import settings_search
+from jointplda.commands.console import print_facts, print_json
+from jointplda.commands.data_input import SampleReader
+from jointplda.commands.messages import Messages
+from jointplda.commands.model_facts import em_ranks, interaction_fact, scoring_model
+from jointplda.commands.plan_output import planned_dimension, print_plan
+from jointplda.commands.progress_display import em_progress
+from jointplda.commands.train_command import TrainRequest
+from jointplda.commands.training_options import CHOSEN, GIVEN
+from jointplda.estimators.joint import JointPLDA
+from jointplda.estimators.pipeline import Pipeline, make_pipeline
+from jointplda.estimators.plain import PLDA
+from jointplda.evaluation.labelled_samples import LabelledSamples
+
+
+def train(request: TrainRequest, messages: Messages) -> None:
+    """Train a model, or print what training would do."""
+    samples = SampleReader(request, messages).read()
+    messages.info(
+        f"{len(samples.ids):,} samples of {len(set(samples.speakers.tolist())):,} speakers, "
+        f"{samples.X.shape[1]} dimensions"
+    )
+    pipe = _make_pipe(request)
+    if request.resume:
+        pipe, samples = _resumed(request.resume, samples)
+    if request.plan:
+        dimension = len(pipe[-1].mean_) if request.resume else planned_dimension(pipe, samples)
+        print_plan(pipe, samples, dimension, searches=request.searches, as_json=request.as_json)
+        return
+    if request.searches:
+        settings_search.fit_search(pipe, samples, messages)
+    else:
+        _fit(pipe, samples, request, messages)
+    assert request.out is not None
+    pipe.save(request.out)
+    _print_result(pipe, request)
+
+
+def _make_pipe(request: TrainRequest) -> Pipeline:
+    """Preprocessing and a model that is not fitted yet."""
+    settings = request.settings(*GIVEN)
+    if request.searches:
+        return settings_search.search_pipeline(request.steps, random_state=request.seed, **settings)
+    settings |= request.settings(*CHOSEN)
+    return make_pipeline(
+        *settings_search.step_objects(request.steps), JointPLDA(**settings) if request.channels else PLDA(**settings)
+    )
+
+
+def _resumed(path: Path, samples: LabelledSamples) -> tuple[Pipeline, LabelledSamples]:
+    """A stored pipeline to continue from, and the samples with their conditions in its order."""
+    pipe = Pipeline.load(path)
+    model = scoring_model(pipe)
+    pipe.steps[-1] = ("jointplda", model)
+    names = samples.channels.names
+    before = model.training_["conditions"] if hasattr(model, "training_") else names
+    if bool(names) != bool(model.channel_ranks_):
+        raise click.ClickException(
+            f"{path}: was trained {'with' if model.channel_ranks_ else 'without'} channels; use the same "
+            "--channel options as then."
+        )
+    if len(names) == len(before) and sorted(names) != sorted(before):
+        raise click.ClickException(
+            f"{path}: was trained with --channel {' '.join(before)}, not {' '.join(names)}; use the same, "
+            "or train a new model."
+        )
+    return pipe, replace(samples, channels=samples.channels.ordered(tuple(before)))
+
+
+def _fit(pipe: Pipeline, samples: LabelledSamples, request: TrainRequest, messages: Messages) -> None:
+    model = pipe[-1]
+    was_calibrated = request.resume is not None and model.calibration_ is not None
+    with warnings.catch_warnings(), em_progress(messages) as callback:
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.set_params(callback=callback)
+        if request.resume:
+            # The preprocessing stays as it was stored: the model continues in the same space.
+            model.set_params(warm_start=True, **request.settings("max_iter", "tol"))
+            X = pipe[:-1].transform(samples.X) if len(pipe.steps) > 1 else samples.X
+            model.fit(X, samples.speakers, **settings_search.channel_arguments(samples))
+        else:
+            pipe.fit(samples.X, samples.speakers, **settings_search.channel_arguments(samples))
+    model.set_params(callback=None, warm_start=False)
+    if was_calibrated:
+        messages.info(
+            "the calibration of the resumed model does not fit the new one and was dropped; see jointplda calibrate."
+        )
+    if model.interrupted_:
+        messages.warning(f"EM was interrupted after {model.n_iter_} iterations; continue with --resume {request.out}.")
+    elif not model.converged_:
+        messages.warning(
+            f"EM stopped after {model.n_iter_} iterations without converging (--tol {model.tol:g}); raise --max-iter, "
+            f"or continue with --resume {request.out}."
+        )
+
+
+def _print_result(pipe: Pipeline, request: TrainRequest) -> None:
+    model = scoring_model(pipe)
+    speaker_rank, *channel_ranks = em_ranks(model)
+    likelihood = float(model.log_likelihoods_[-1]) if model.n_iter_ else None
+    if request.as_json:
+        result = {
+            "model": str(request.out), "class": type(pipe[-1]).__name__, "speaker_rank": speaker_rank,
+            "channel_ranks": channel_ranks, "iterations": model.n_iter_, "converged": model.converged_,
+            "log_likelihood_per_sample": likelihood, "training": model.training_,
+            "interaction": model.interaction_ if model.fitted_.interacts else 0.0,
+            "variance_shares": model.fitted_.variance_shares,
+        }  # fmt: skip
+        print_json(result | ({"automatic": settings_search.search_result(pipe[-1])} if request.searches else {}))
+        return
+    ranks = "".join(
+        f", U of rank {rank} ({name})" for name, rank in zip(model.fitted_.condition_names, channel_ranks, strict=True)
+    )
+    believed = getattr(model, "interaction", 0.0) in ("proportional", "full") and model.interaction_prior[1] > 0
+    has_prior = model.noise_prior or model.speaker_prior or believed
+    facts = [("ranks", f"V of rank {speaker_rank}{ranks}")]
+    if model.fitted_.interacts:
+        facts.append(("interaction", interaction_fact(model)))
+    facts += [
+        ("EM", f"{model.n_iter_} iterations, {'converged' if model.converged_ else 'not converged'}"),
+        ("log-likelihood", f"{likelihood:.6g} nats per sample{', log-prior included' if has_prior else ''}"),
+    ]
+    if request.searches:
+        facts += settings_search.search_facts(pipe[-1])
+    else:
+        advice = "none: trained on few speakers, its scores are overconfident; see jointplda calibrate, or --auto"
+        facts.append(("calibration", advice))
+    facts.append(("next", f"jointplda score {request.out} --enroll ... --test ... --trials ... --out scores.txt"))
+    print_facts(f"{type(pipe[-1]).__name__} written to {request.out}", facts)

@@ -1,0 +1,108 @@
+"""Kaldi's vectors and matrices, binary or text.
+
+They are read here and not through a package, so that nothing in a file can run code: records of Python objects are
+refused, and a record that ends too early is an error.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jointplda.errors import FileError
+
+BINARY = b"\0B"
+_TYPES = {b"FV": "<f4", b"DV": "<f8", b"FM": "<f4", b"DM": "<f8"}
+_SPACE = b" \t\r\n"
+
+
+def read_binary(stream: BinaryIO, where: str) -> NDArray[Any]:
+    """A vector or matrix in binary form, from what follows the binary mark: token, sizes, numbers."""
+    token = stream.read(3)
+    if token[:2] not in _TYPES or token[2:] != b" ":
+        raise FileError(f"{where}: expected a vector (FV, DV) or matrix (FM, DM), got {token!r}.")
+    kind = np.dtype(_TYPES[token[:2]])
+    shape = tuple(_size(stream, where) for _ in range(1 if token[1:2] == b"V" else 2))
+    wanted = math.prod(shape) * kind.itemsize
+    try:
+        data = stream.read(wanted)
+    except (MemoryError, OverflowError):
+        raise FileError(f"{where}: damaged: the shape {shape} is too large to be true.") from None
+    if len(data) != wanted:
+        raise FileError(f"{where}: the file ends too early ({len(data)} of {wanted} bytes); it may be truncated.")
+    return np.frombuffer(data, kind).reshape(shape).astype(kind.newbyteorder("="))
+
+
+def _size(stream: BinaryIO, where: str) -> int:
+    data = stream.read(5)
+    if len(data) != 5 or data[:1] != b"\4" or (size := int.from_bytes(data[1:], "little", signed=True)) < 0:
+        raise FileError(f"{where}: the file ends too early or is damaged: expected the size of a vector, got {data!r}.")
+    return size
+
+
+def read_text(stream: BinaryIO, where: str) -> NDArray[np.float64]:
+    """A vector ``[ 1 2 ]``, or a matrix with a line for each row, as text that starts at the bracket."""
+    rows: list[list[bytes]] = []
+    closed = False
+    for line in iter(stream.readline, b""):
+        body = line.strip()
+        if not rows and not body.startswith(b"["):
+            raise FileError(f"{where}: expected '[', got {body[:40]!r}.")
+        closed = body.endswith(b"]")
+        rows.append(body.removeprefix(b"[").removesuffix(b"]").split() if not rows else body.removesuffix(b"]").split())
+        if closed:
+            break
+    if not closed:
+        raise FileError(f"{where}: the file ends before ']'; it may be truncated.")
+    matrix = len(rows) > 1
+    rows = [row for row in rows if row] or [[]]
+    try:
+        numbers = np.array([[float(number) for number in row] for row in rows])
+    except ValueError:
+        raise FileError(f"{where}: expected numbers between brackets, in rows of equal length.") from None
+    return numbers if matrix else numbers[0]
+
+
+def read_key(stream: BinaryIO) -> bytes:
+    """Read the next key and the space after it; the key is empty at the end of the file."""
+    key = b""
+    while byte := stream.read(1):
+        if byte not in _SPACE:
+            key += byte
+        elif key:
+            break
+    return key
+
+
+def read_vector(stream: BinaryIO, where: str) -> NDArray[Any]:
+    """Read one vector, binary or text; ``where`` names it in errors."""
+    mark = stream.read(2)
+    if mark == BINARY:
+        values = read_binary(stream, where)
+    elif mark in (b"PK", b"NP", b"AU", b"RI"):
+        raise FileError(f"{where}: expected a vector, got sound or a Python object.")
+    else:
+        values = read_text(_pushed_back(mark, stream), where)
+    if values.ndim != 1:
+        raise FileError(f"{where}: expected one vector, got a matrix of shape {values.shape}; average its rows first.")
+    return values
+
+
+def _pushed_back(start: bytes, stream: BinaryIO) -> BinaryIO:
+    """A text record whose first bytes were read already; a record ends with the line that holds its bracket."""
+    text = start + stream.readline()
+    while b"]" not in text and (more := stream.readline()):
+        text += more
+    return io.BytesIO(text)
+
+
+def binary(values: NDArray[Any]) -> bytes:
+    """A vector or matrix in Kaldi's binary form, without the binary mark before it."""
+    kind = "F" if values.dtype == np.float32 else "D"
+    sizes = b"".join(b"\4" + size.to_bytes(4, "little") for size in values.shape)
+    token = f"{kind}{'V' if values.ndim == 1 else 'M'} ".encode()
+    return token + sizes + values.astype(_TYPES[token[:2]]).tobytes()
