@@ -16,8 +16,8 @@ from threadpoolctl import threadpool_limits
 
 from jointplda import Statistics
 from jointplda.model.estep import e_step
-from jointplda.model.interaction import cell_means, held_cells
-from jointplda.model.kappa import NO_BELIEF
+from jointplda.model.interaction.cell_means import cell_means, held_cells
+from jointplda.model.kappa import KappaPrior
 from jointplda.model.layout import lay_out
 from jointplda.model.mstep import NoiseModel, Prior, m_step
 from jointplda.model.parameters import Parameters
@@ -28,7 +28,7 @@ D, RY, RX, CHANNELS, PER_SPEAKER = 200, 100, 20, 10, 20
 def iteration(statistics, parameters, within=None, kappa=0.0):
     """A function that runs one E and one M step; ``within`` is what is left beside cell means, for an interaction."""
     layout = lay_out(statistics, parameters.ranks)
-    noise, prior = NoiseModel(False, 1e-6 * statistics.scales), Prior(kappa=None if within is None else NO_BELIEF)
+    noise, prior = NoiseModel(False, 1e-6 * statistics.scales), Prior(kappa=None if within is None else KappaPrior())
 
     def run():
         moments, _ = e_step(layout, parameters, kappa)
@@ -45,7 +45,7 @@ def interaction(rng, parameters):
     for name, rows, limit in (("even", slice(None), 1.5), ("uneven", kept, None)):
         statistics = Statistics.from_samples(X[rows], s[rows], c[rows], cells=True)
         means, within = cell_means(statistics)
-        held, left = held_cells(statistics, 0.5, even=1.0)
+        held, left = held_cells(statistics, 0.5, shape_weight=1.0)
         plain, interacting, holding = seconds(
             iteration(statistics, parameters),
             iteration(means, parameters, within, 0.5),

@@ -77,8 +77,10 @@ def main() -> None:
     print(f"{100 * given.bilingual:.0f} % of the speakers heard in two languages, the others in one.\n")
 
     settings = {"callback": show, "max_iter": 300}
-    plain = PLDA(SPEAKER_RANK + CHANNEL_RANK, **settings).fit(X, speakers)
-    joint = JointPLDA(SPEAKER_RANK, CHANNEL_RANK, **settings).fit(X, speakers, channels=languages)
+    plain = PLDA(speaker_rank=SPEAKER_RANK + CHANNEL_RANK, **settings).fit(X, speakers)
+    joint = JointPLDA(speaker_rank=SPEAKER_RANK, channel_rank=CHANNEL_RANK, **settings).fit(
+        X, speakers, channels=languages
+    )
     if sys.stderr.isatty():
         sys.stderr.write("\r\033[K")
 

@@ -37,8 +37,8 @@ def main(path: str) -> None:
     languages = home[speakers]
     X = truth.sample(speakers, channels=languages, random_state=rng)
     X -= X.mean(axis=0)
-    plain = PLDA(2).fit(X, speakers)
-    joint = JointPLDA(1, 1).fit(X, speakers, channels=languages)
+    plain = PLDA(speaker_rank=2).fit(X, speakers)
+    joint = JointPLDA(speaker_rank=1, channel_rank=1).fit(X, speakers, channels=languages)
     mpl.rcParams.update({"svg.fonttype": "none", "font.family": "sans-serif", "svg.hashsalt": "jointplda"})
     figure = Figure(figsize=(8.2, 4.6), layout="constrained")
     titles = ["PLDA: the language counts as identity", "Joint PLDA: the speaker alone"]

@@ -49,7 +49,7 @@ def story(data: Experiment) -> None:
     print("\nTried on pairs of held-out training speakers (* chosen; standard errors over folds)\n")
     sets.print_table(tried(model))
     sets.print_chosen(model)
-    checked = model.checked_
+    checked = model.held_out_cllr_
     sets.print_text(
         f"On {checked.trials:,} trials of {checked.speakers} training speakers, held out: "
         f"Cllr {checked.raw_cllr:.2f} raw, {checked.calibrated_cllr:.2f} calibrated, {checked.min_cllr:.2f} at best"

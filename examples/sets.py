@@ -16,7 +16,7 @@ from jointplda.evaluation.labelled_samples import LabelledSamples
 from jointplda.evaluation.protocol import Experiment, trials_of
 from jointplda.labels import ConditionColumns
 from jointplda.metrics import CROSS_SAME, cell_parts, eer, measure
-from jointplda.selection.search import Design
+from jointplda.selection.design import Design
 from splits import split_by_speaker
 
 NEEDED = ("embeddings", "speaker", "channel")

@@ -30,7 +30,7 @@ from jointplda import JointPLDA, automatic_pipeline, make_pipeline
 from jointplda._typing import Array
 from jointplda.evaluation.labelled_samples import LabelledSamples
 from jointplda.evaluation.protocol import Experiment
-from jointplda.selection.search import Design
+from jointplda.selection.design import Design
 
 UNTESTED = "Joint PLDA, untested"
 

@@ -88,7 +88,7 @@ def test_warnings_point_at_the_line_of_the_user(tmp_path):
         "X, s = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % 8\n"
         "with warnings.catch_warnings(record=True) as caught:\n"
         "    warnings.simplefilter('always')\n"
-        "    make_pipeline(Center(), JointPLDA(2, tol=1e-2)).fit(X, s)\n"
+        "    make_pipeline(Center(), JointPLDA(speaker_rank=2, tol=1e-2)).fit(X, s)\n"
         "print([(w.filename, w.lineno) for w in caught])\n"
     )
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)

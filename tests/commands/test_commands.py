@@ -145,7 +145,11 @@ def test_a_plan_counts_the_overhead_of_an_iteration(files, monkeypatch):
     monkeypatch.setattr(plan_output, "measured_flops", lambda: 1e9)
     plan = json.loads(run("train", *train_arguments(folder, "tsv"), *TRAIN, "--plan", "--json").stdout)
     _, train, *_ = files
-    work = JointPLDA(4, 2).plan(np.zeros((len(train.ids), 8)), train.speaker, train.language).work
+    work = (
+        JointPLDA(speaker_rank=4, channel_rank=2)
+        .plan(np.zeros((len(train.ids), 8)), train.speaker, train.language)
+        .work
+    )
     assert plan["seconds_per_iteration"] == work / 1e9 + 2e-3
 
 

@@ -38,7 +38,7 @@ def test_train_is_the_automatic_pipeline(automatic, files):
     assert_allclose(found.calibration_.scale, expected.calibration_.scale, rtol=1e-6)
     assert "No speaker was heard in two channels" in done.stderr
     assert "held-out Cllr" in done.stdout
-    assert f"{pipe[-1].checked_.raw_cllr:.3f} bits raw" in done.stdout
+    assert f"{pipe[-1].held_out_cllr_.raw_cllr:.3f} bits raw" in done.stdout
 
 
 def test_scores_are_calibrated_unless_raw_ones_are_wanted(automatic, files, tmp_path):
@@ -77,7 +77,7 @@ def test_tune_shows_what_was_tried(automatic, files, tmp_path):
     assert [one["criterion"] for one in done["candidates"]] == pytest.approx(
         [one.criterion for one in pipe[-1].candidates_]
     )
-    assert done["held_out"]["raw_cllr"] == pytest.approx(pipe[-1].checked_.raw_cllr, rel=1e-6)
+    assert done["held_out"]["raw_cllr"] == pytest.approx(pipe[-1].held_out_cllr_.raw_cllr, rel=1e-6)
     assert done["design"]["crossed"] == [0]
     assert "exists already" in run("tune", *given, "--plot", tmp_path / "p.svg", code=1).stderr
 

@@ -11,11 +11,12 @@ from jointplda.commands import console, progress_display, results, settings_sear
 from jointplda.commands.messages import Messages
 from jointplda.evaluation.evaluate import EvaluationSettings, TrialSides, evaluate
 from jointplda.model.em import Iteration
+from jointplda.model.settings import ModelSettings
 from jointplda.progress import Progress
-from jointplda.selection.candidates import Candidate, CandidateResult
+from jointplda.selection.candidates import CandidateResult
 from jointplda.selection.channel_test import ChannelTest
 from jointplda.selection.design import Design
-from jointplda.selection.held_out_calibration import Checked
+from jointplda.selection.held_out_calibration import HeldOutCllr
 
 
 def evaluation(misses, cross_misses, is_llr=True):
@@ -92,12 +93,14 @@ def test_json_has_no_numbers_that_json_lacks(capsys):
     [(1.01, 0.5, "(overconfident: worse"), (0.99, 0.5, "(overconfident)"), (0.55, 0.5, "0.550 bits raw, 0.600 cal")],
 )
 def test_the_search_says_how_confident_raw_scores_are(raw, best, text):
-    candidate = Candidate(1.0, 2.0, (3,), (1.0,), (0.5,))
+    candidate = ModelSettings(
+        noise_prior=1.0, speaker_prior=2.0, channel_rank=(3,), channel_share=(1.0,), channel_prior=(0.5,)
+    )
     result = CandidateResult(candidate, (0.5, 0.7), (0.6, 0.8), 1.0, True)
     test = ChannelTest("room", 20, 4, 3.5, 0.01)
     model = SimpleNamespace(
         candidates_=(result,), design_=Design((0,), (test, None)), calibration_=AffineCalibration(0.5, -1.0),
-        checked_=Checked(raw, 0.6, best, 20, 100, cross_channel_targets=False),
+        held_out_cllr_=HeldOutCllr(raw, 0.6, best, 20, 100, cross_channel_targets=False),
     )  # fmt: skip
     facts = dict(settings_search.search_facts(model))
     assert facts["settings"].startswith("noise prior 1, speaker prior 2, U of rank 3 with prior 0.5; chosen among 1")

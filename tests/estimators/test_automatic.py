@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 from jointplda import PLDA, DataWarning, JointPLDA, JointPLDACV, metrics
 from jointplda.errors import InputError
+from jointplda.selection.folds import Fold
 from jointplda.selection.search import Search
 from oracles import metric_definitions
 from worlds.automatic import FIXED, few_speakers, named_world, quietly, training_and_new_speakers
@@ -40,7 +41,7 @@ def test_the_settings_chosen_make_the_model(fitted):
     assert_allclose(model.best_estimator_.mean_, plain.mean_, rtol=1e-9, atol=1e-10)
     chosen = [one for one in model.candidates_ if one.chosen]
     assert len(chosen) == 1
-    assert chosen[0].candidate.settings() == model.best_params_
+    assert chosen[0].candidate.searched == model.best_params_
     assert len({one.candidate for one in model.candidates_}) == len(model.candidates_)
     assert_allclose(model.score_matrix(X, X, calibrated=False), plain.score_matrix(X, X), rtol=1e-8, atol=1e-8)
     assert model.best_estimator_.training_ == plain.training_
@@ -50,12 +51,12 @@ def test_crossed_speakers_and_strong_channels_are_told_apart(crossed, confounded
     _, model = crossed
     assert model.design_.tests == (None,)
     assert model.best_params_["channel_share"] == [1.0]
-    assert model.checked_.cross_channel_targets
+    assert model.held_out_cllr_.cross_channel_targets
     _, model = confounded
     assert model.design_.crossed == (0,)
     assert model.best_params_["channel_share"] == [model.design_.tests[0].share]
     assert 0.5 < model.design_.tests[0].share < 1.0
-    assert not model.checked_.cross_channel_targets
+    assert not model.held_out_cllr_.cross_channel_targets
 
 
 def test_the_calibration_is_the_best_of_the_held_out_scores(fitted, monkeypatch):
@@ -79,7 +80,7 @@ def test_the_calibration_is_the_best_of_the_held_out_scores(fitted, monkeypatch)
         return minimize(cost, [1.0, 0.0], method="Nelder-Mead", options=options).x
 
     doubt = 1 / (speakers + 2)
-    if model.checked_.cross_channel_targets:  # with doubt or without: what is better on the folds left out
+    if model.held_out_cllr_.cross_channel_targets:  # with doubt or without: what is better on the folds left out
         costs = {share: 0.0 for share in (0.0, doubt)}
         for share in costs:
             for i in range(4):
@@ -90,7 +91,7 @@ def test_the_calibration_is_the_best_of_the_held_out_scores(fitted, monkeypatch)
     found = again.calibration_
     assert_allclose([found.scale, found.offset], best(doubt), rtol=1e-5, atol=1e-6)
     assert found == model.calibration_
-    checked = model.checked_
+    checked = model.held_out_cllr_
     assert checked.raw_cllr == pytest.approx(metric_definitions.cllr(scores, target, weights), rel=1e-10)
     calibrated = found.scale * scores + found.offset
     assert checked.calibrated_cllr == pytest.approx(metric_definitions.cllr(calibrated, target, weights), rel=1e-10)
@@ -126,7 +127,7 @@ def test_a_single_channel_is_left_out_and_stored(tmp_path):
     with pytest.warns(DataWarning, match="'channel' has fewer than two channels"):
         model = JointPLDACV().fit(X, s, channels=["en"] * len(X))
     assert model.best_estimator_.channel_ranks_ == (0,)
-    assert model.checked_ == JointPLDACV().fit(X, s).checked_
+    assert model.held_out_cllr_ == JointPLDACV().fit(X, s).held_out_cllr_
     model.save(tmp_path / "model")
     loaded = JointPLDACV.load(tmp_path / "model")
     assert loaded.design_.tests == (None,)
@@ -156,11 +157,11 @@ def test_without_channels_it_is_splda():
 def test_overconfidence_is_said_if_calibration_is_declined():
     X, s, c = few_speakers()
     model = quietly(JointPLDACV(), X, s, c)
-    assert model.checked_.raw_cllr > model.checked_.min_cllr + 0.1
+    assert model.held_out_cllr_.raw_cllr > model.held_out_cllr_.min_cllr + 0.1
     with pytest.warns(DataWarning, match=r"overconfident.*bits raw.*Let the model calibrate"):
         raw = JointPLDACV(calibrate=False).fit(X, s, channels=c)
     assert raw.calibration_ is None
-    assert raw.checked_ == model.checked_
+    assert raw.held_out_cllr_ == model.held_out_cllr_
     assert_array_equal(raw.score_matrix(X, X), model.score_matrix(X, X, calibrated=False))
     assert_array_equal(raw.best_estimator_.score_matrix(X, X), raw.score_matrix(X, X))
 
@@ -183,8 +184,8 @@ def test_a_prior_for_u_that_is_given_is_not_chosen():
         model = quietly(JointPLDACV(channel_prior=prior), X, s, c)
         strength = float(np.ravel(prior)[0])
         tried = [one.candidate for one in model.candidates_]
-        assert {one.channel_priors for one in tried if one.channel_ranks != (0,)} == {(strength,)}
-        assert len({one.channel_ranks for one in tried}) > 1
+        assert {one.channel_prior for one in tried if one.channel_rank != (0,)} == {(strength,)}
+        assert len({one.channel_rank for one in tried}) > 1
         assert strength or model.best_estimator_.U_.shape[1] == model.best_params_["channel_rank"][0]
 
 
@@ -204,9 +205,9 @@ def test_the_order_of_conditions_does_not_matter():
 
     def criteria(model, turn):
         return {
-            (one.candidate.noise_prior, one.candidate.speaker_prior, one.candidate.channel_ranks[::turn]): one.criterion
+            (one.candidate.noise_prior, one.candidate.speaker_prior, one.candidate.channel_rank[::turn]): one.criterion
             for one in model.candidates_
-            if set(one.candidate.channel_priors) <= {0.0, 1.0}
+            if set(one.candidate.channel_prior) <= {0.0, 1.0}
         }
 
     here, there = criteria(first, 1), criteria(second, -1)
@@ -226,8 +227,8 @@ def test_a_confounded_condition_is_moved_wherever_it_stands():
     alone, crossed = s % 4, rng.integers(3, size=len(s))
     X = rng.normal(size=(24, 5))[s] + 3 * rng.normal(size=(4, 5))[alone] + 0.7 * rng.normal(size=(len(s), 5))
     found = [quietly(JointPLDACV(), X, s, np.stack(each, axis=1)) for each in ((alone, crossed), (crossed, alone))]
-    assert found[0].checked_.trials == found[1].checked_.trials
-    assert found[0].checked_.calibrated_cllr == pytest.approx(found[1].checked_.calibrated_cllr, rel=0.1)
+    assert found[0].held_out_cllr_.trials == found[1].held_out_cllr_.trials
+    assert found[0].held_out_cllr_.calibrated_cllr == pytest.approx(found[1].held_out_cllr_.calibrated_cllr, rel=0.1)
 
 
 def test_a_few_speakers_in_all_channels_are_crossed():
@@ -249,19 +250,19 @@ def test_speakers_that_cannot_be_told_apart_are_not_calibrated():
 
 def test_models_that_score_held_out_speakers_were_not_trained_on_them(crossed, monkeypatch):
     (X, s, c), _ = crossed
-    met, real = [], Search._parameters
+    met, real = [], Fold.fitted
 
-    def watched(search, candidate, i):
-        fold, problem = search.folds.folds[i], real(search, candidate, i)
-        for (at, *_), made in search.problems.items():
-            held = {row.tobytes() for row in search.folds.folds[at].X}
-            own = {one for row, one in zip(X, s) if row.tobytes() in held}
+    def watched(fold, recipe):
+        fitted = real(fold, recipe)
+        held = {row.tobytes() for row in fold.X}
+        own = {one for row, one in zip(X, s) if row.tobytes() in held}
+        for made in fold.memory.problems.values():
             assert not own & set(made.statistics.labels[0])
             assert own | set(made.statistics.labels[0]) == set(s)
         met.append(len(fold.X))
-        return problem
+        return fitted
 
-    monkeypatch.setattr(Search, "_parameters", watched)
+    monkeypatch.setattr(Fold, "fitted", watched)
     quietly(JointPLDACV(max_iter=2, callback=None), X, s, c)
     assert len(met) >= 4
 

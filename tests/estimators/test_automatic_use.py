@@ -160,7 +160,7 @@ def test_an_interrupt_keeps_what_was_tried():
         model = JointPLDACV(callback=stop).fit(X, s, channels=c)
     assert [number for _, number in seen] == [1, 2, 3]
     best = min((tried for tried, _ in seen), key=lambda one: one.criterion)
-    assert model.best_params_ == best.candidate.settings()
+    assert model.best_params_ == best.candidate.searched
     assert len(model.candidates_) == 3
     assert model.calibration_.scale > 0
     assert np.isfinite(model.score_matrix(X[:3], X[:3])).all()
@@ -204,7 +204,7 @@ def test_reduce_is_pca_where_there_is_enough_and_centring_where_not(tmp_path):
         assert_allclose(found, X - X[:some].mean(axis=0), rtol=1e-12, atol=1e-12)
     assert Reduce(4).fit(X[:80], s[:80]).transform(X).shape == (120, 4)
     for size in (4, 6):
-        pipe = quietly(make_pipeline(Reduce(size), PLDA(2, max_iter=3)), X, s)
+        pipe = quietly(make_pipeline(Reduce(size), PLDA(speaker_rank=2, max_iter=3)), X, s)
         pipe.save(tmp_path / "pipe")
         assert_array_equal(Pipeline.load(tmp_path / "pipe").score_matrix(X, X), pipe.score_matrix(X, X))
     with pytest.raises(InputError, match="n_components"):

@@ -34,7 +34,7 @@ def test_not_finite(data, value):
     X, s, c = data
     X = spoiled(X, value)
     with pytest.raises(ValueError, match=r"NaN|inf"):
-        JointPLDA(2, 2).fit(X, s, channels=c)
+        JointPLDA(speaker_rank=2, channel_rank=2).fit(X, s, channels=c)
     with pytest.raises(InputError, match=re.escape("row(s) [3, 17]")):
         Statistics.from_samples(X, s, c)
 
@@ -56,29 +56,32 @@ def test_not_numbers(bad):
 def test_label_lengths(data):
     X, s, c = data
     with pytest.raises(InputError, match=r"y: expected 200 labels, one per row of X, got 199"):
-        JointPLDA(2, 2).fit(X, s[:-1], channels=c)
+        JointPLDA(speaker_rank=2, channel_rank=2).fit(X, s[:-1], channels=c)
     with pytest.raises(InputError, match=r"channels: expected 200 labels.*got 5"):
-        JointPLDA(2, 2).fit(X, s, channels=c[:5])
+        JointPLDA(speaker_rank=2, channel_rank=2).fit(X, s, channels=c[:5])
     with pytest.raises(InputError, match="expected 200 labels"):
-        JointPLDA(2, 2).fit(X, s, channels=np.zeros((5, 2)))
+        JointPLDA(speaker_rank=2, channel_rank=2).fit(X, s, channels=np.zeros((5, 2)))
 
 
 def test_missing_speakers(data):
     X, s, c = data
     labels = [None if i in (4, 9) else v for i, v in enumerate(s)]
     with pytest.raises(InputError, match=re.escape("row(s) [4, 9] have none")):
-        JointPLDA(2, 2).fit(X, labels, channels=c)
+        JointPLDA(speaker_rank=2, channel_rank=2).fit(X, labels, channels=c)
     with pytest.raises(InputError, match="requires y to be passed"):
-        JointPLDA(2, 2).fit(X, None, channels=c)
+        JointPLDA(speaker_rank=2, channel_rank=2).fit(X, None, channels=c)
 
 
 @pytest.mark.parametrize("rank", [0, -1, 7, 2.5, True, "2"])
 def test_ranks_out_of_range(data, rank):
     X, s, c = data
     with pytest.raises(InputError, match=r"speaker_rank: expected a whole number from 1 to 6 \(the dimension"):
-        JointPLDA(rank, 2).fit(X, s, channels=c)
+        JointPLDA(speaker_rank=rank, channel_rank=2).fit(X, s, channels=c)
     if rank != 0:
-        for fit in (lambda: JointPLDA(2, rank).fit(X, s, channels=c), lambda: PLDA(2, rank).fit(X, s)):
+        for fit in (
+            lambda: JointPLDA(speaker_rank=2, channel_rank=rank).fit(X, s, channels=c),
+            lambda: PLDA(speaker_rank=2, channel_rank=rank).fit(X, s),
+        ):
             with pytest.raises(InputError, match="channel_rank: expected a whole number from 0 to 6"):
                 fit()
 
@@ -86,7 +89,7 @@ def test_ranks_out_of_range(data, rank):
 def test_ranks_per_condition(data):
     X, s, c = data
     with pytest.raises(InputError, match="expected one rank or 1, one per condition"):
-        JointPLDA(2, [1, 2]).fit(X, s, channels=c)
+        JointPLDA(speaker_rank=2, channel_rank=[1, 2]).fit(X, s, channels=c)
 
 
 @pytest.mark.parametrize(
@@ -104,37 +107,39 @@ def test_ranks_per_condition(data):
 def test_settings(data, settings, message):
     X, s, c = data
     with pytest.raises(InputError, match=message):
-        JointPLDA(2, 2, **settings).fit(X, s, channels=c)
+        JointPLDA(speaker_rank=2, channel_rank=2, **settings).fit(X, s, channels=c)
 
 
 def test_one_speaker(data):
     X, _, c = data
     with pytest.raises(InputError, match="at least two speakers"):
-        JointPLDA(2, 2).fit(X, ["ann"] * len(X), channels=c)
+        JointPLDA(speaker_rank=2, channel_rank=2).fit(X, ["ann"] * len(X), channels=c)
 
 
 def test_every_speaker_with_one_sample(data):
     X, _, c = data
     with pytest.raises(InputError, match="200 speakers with one sample each"):
-        JointPLDA(2, 2).fit(X, np.arange(len(X)), channels=c)
+        JointPLDA(speaker_rank=2, channel_rank=2).fit(X, np.arange(len(X)), channels=c)
 
 
 def test_a_rank_that_channels_do_not_support_is_a_warning(data):
     X, s, c = data
     with pytest.warns(DataWarning, match=r"channel_rank: 5 is more than the channels of 'channel' support \(4\)"):
-        JointPLDA(2, 5, tol=1e-3).fit(X, s, channels=c)
+        JointPLDA(speaker_rank=2, channel_rank=5, tol=1e-3).fit(X, s, channels=c)
     few = s < 3
     with pytest.warns(DataWarning, match="speaker_rank: 4 is more than 3 speakers support"):
-        PLDA(4, tol=1e-2, max_iter=1000).fit(X[few], s[few])
+        PLDA(speaker_rank=4, tol=1e-2, max_iter=1000).fit(X[few], s[few])
 
 
 def test_fewer_samples_than_dimensions():
     X, s, c, _ = world(np.random.default_rng(1), 40, (3, 2), 6, 3, 25)
     with pytest.warns(DataWarning, match=r"is at its floor .* in \d+ of 40 directions.*PCA.*noise prior"):
-        model = JointPLDA(2, 1, tol=1e-2, max_iter=300).fit(X, s, channels=c)
+        model = JointPLDA(speaker_rank=2, channel_rank=1, tol=1e-2, max_iter=300).fit(X, s, channels=c)
     assert np.isfinite(model.D_).all()
     assert np.isfinite(model.log_likelihood(X, s, channels=c))
-    shrunk = JointPLDA(None, 1, noise_prior=1.0, speaker_prior=1.0, tol=1e-3).fit(X, s, channels=c)
+    shrunk = JointPLDA(speaker_rank=None, channel_rank=1, noise_prior=1.0, speaker_prior=1.0, tol=1e-3).fit(
+        X, s, channels=c
+    )
     assert np.isfinite(shrunk.log_likelihood(X, s, channels=c))
     assert np.linalg.cond(shrunk.D_) < 1e4
 
@@ -144,22 +149,22 @@ def test_constant_and_duplicated_columns(data, scale):
     X, s, c = data
     X = scale * np.column_stack([X, np.full(len(X), 3.0), X[:, 0]])
     with pytest.warns(DataWarning, match=r"floor .* in 2 of 8 directions.*Column\(s\) \[6\] are constant"):
-        model = JointPLDA(2, 2, tol=1e-4, max_iter=1000).fit(X, s, channels=c)
+        model = JointPLDA(speaker_rank=2, channel_rank=2, tol=1e-4, max_iter=1000).fit(X, s, channels=c)
     assert np.isfinite(model.log_likelihood(X, s, channels=c))
     assert np.all(np.diff(model.log_likelihoods_) >= -1e-9 * np.abs(model.log_likelihoods_[1:]))
 
 
 def test_identical_samples():
     with pytest.warns(DataWarning, match=r"floor .* in 3 of 3"):
-        model = PLDA(1).fit(np.ones((10, 3)), np.arange(10) % 2)
+        model = PLDA(speaker_rank=1).fit(np.ones((10, 3)), np.arange(10) % 2)
     assert np.isfinite(model.D_).all()
 
 
 def test_columns_of_very_different_scale_have_the_same_fit(data):
     X, s, c = data
     scales = 10.0 ** np.array([6, 3, 0, -3, -6, -9])
-    one = JointPLDA(2, 2).fit(X, s, channels=c)
-    other = JointPLDA(2, 2).fit(X * scales, s, channels=c)
+    one = JointPLDA(speaker_rank=2, channel_rank=2).fit(X, s, channels=c)
+    other = JointPLDA(speaker_rank=2, channel_rank=2).fit(X * scales, s, channels=c)
     assert other.log_likelihoods_ == pytest.approx(one.log_likelihoods_ - np.sum(np.log(scales)), rel=1e-6)
     assert other.V_ / scales[:, None] @ other.V_.T / scales == pytest.approx(one.V_ @ one.V_.T, abs=1e-4)
 
@@ -171,28 +176,28 @@ def test_dtypes(data, dtype):
     if dtype is bool:
         X = X.copy()
         X[::2] = np.random.default_rng(0).random(X[::2].shape) > 0.5
-    model = PLDA(2, tol=1e-3).fit(X, s)
-    same = PLDA(2, tol=1e-3).fit(X.astype(np.float64), s)
+    model = PLDA(speaker_rank=2, tol=1e-3).fit(X, s)
+    same = PLDA(speaker_rank=2, tol=1e-3).fit(X.astype(np.float64), s)
     assert np.array_equal(model.V_, same.V_)
     assert model.V_.dtype == np.float64
 
 
 def test_memory_orders_and_read_only_memmaps(data, tmp_path):
     X, s, c = data
-    expected = JointPLDA(2, 2, tol=1e-3).fit(X, s, channels=c)
+    expected = JointPLDA(speaker_rank=2, channel_rank=2, tol=1e-3).fit(X, s, channels=c)
     np.save(tmp_path / "x.npy", X)
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
     frozen = X.copy()
     frozen.flags.writeable = False
     for other in (np.asfortranarray(X), mapped, frozen, X.tolist(), np.repeat(X, 2, axis=0)[::2], X[::-1][::-1]):
-        model = JointPLDA(2, 2, tol=1e-3).fit(other, s, channels=c)
+        model = JointPLDA(speaker_rank=2, channel_rank=2, tol=1e-3).fit(other, s, channels=c)
         assert pytest.approx(expected.V_, rel=1e-9) == model.V_
     assert np.array_equal(np.load(tmp_path / "x.npy"), X)
 
 
 def test_other_dimension_after_fitting(data):
     X, s, c = data
-    model = JointPLDA(2, 2, tol=1e-3).fit(X, s, channels=c)
+    model = JointPLDA(speaker_rank=2, channel_rank=2, tol=1e-3).fit(X, s, channels=c)
     with pytest.raises(ValueError, match="X has 5 features, but JointPLDA is expecting 6"):
         model.score(X[:, :5], s, channels=c)
     with pytest.raises(InputError, match=r"1 nuisance condition\(s\) \(channel\), got 2"):
@@ -231,7 +236,7 @@ def test_a_crossing_too_large_for_memory_is_said_before_it_is_tried(data, monkey
 
 def test_a_fit_that_fails_leaves_the_model_as_it_was(data, tmp_path):
     X, s, c = data
-    model = JointPLDA(2, 2, tol=1e-3).fit(X, s, channels=c)
+    model = JointPLDA(speaker_rank=2, channel_rank=2, tol=1e-3).fit(X, s, channels=c)
     before = model.score(X, s, channels=c)
     for bad in ((X[:, :4], s[:-1]), (X[:, :4], ["one"] * len(X)), (spoiled(X[:, :4], np.nan), s)):
         with pytest.raises(InputError):
@@ -249,7 +254,7 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was(data, tmp_path):
 def test_conditions_are_matched_by_name(data):
     X, s, c = data
     frame = pd.DataFrame({"language": c, "room": (c + s) % 3})
-    model = JointPLDA(2, [2, 1], tol=1e-3).fit(X, s, channels=frame)
+    model = JointPLDA(speaker_rank=2, channel_rank=[2, 1], tol=1e-3).fit(X, s, channels=frame)
     assert model.score(X, s, channels=frame[["room", "language"]]) == pytest.approx(model.score(X, s, channels=frame))
     with pytest.raises(InputError, match=r"expected the condition\(s\) \(language, room\), got \(language, mic\)"):
         model.score(X, s, channels=frame.rename(columns={"room": "mic"}))
@@ -267,13 +272,13 @@ def test_conditions_are_matched_by_name(data):
 def test_labels_that_always_go_together_are_a_warning(data):
     X, s, c = data
     with pytest.warns(DataWarning, match="'speaker' and 'channel' always go together"):
-        JointPLDA(2, 2, tol=1e-3).fit(X, s, channels=[f"c{v}" for v in s])
+        JointPLDA(speaker_rank=2, channel_rank=2, tol=1e-3).fit(X, s, channels=[f"c{v}" for v in s])
     with pytest.warns(DataWarning, match="'channel0' and 'channel1' always go together"):
-        JointPLDA(2, 2, tol=1e-3).fit(X, s, channels=np.column_stack([c, 10 * c]))
+        JointPLDA(speaker_rank=2, channel_rank=2, tol=1e-3).fit(X, s, channels=np.column_stack([c, 10 * c]))
     with pytest.warns(DataWarning, match="it is left out"):
-        assert JointPLDA(2, tol=1e-3).fit(X, s, channels=[None] * len(X)).channel_ranks_ == (0,)
+        assert JointPLDA(speaker_rank=2, tol=1e-3).fit(X, s, channels=[None] * len(X)).channel_ranks_ == (0,)
     with pytest.warns(DataWarning, match="are confounded"):
-        PLDA(2, 2, noise="full", tol=1e-3).fit(X, s)
+        PLDA(speaker_rank=2, channel_rank=2, noise="full", tol=1e-3).fit(X, s)
 
 
 def test_nested_labels_are_no_warning(data):
@@ -281,14 +286,16 @@ def test_nested_labels_are_no_warning(data):
     X, s, _ = data
     with warnings.catch_warnings():
         warnings.simplefilter("error", DataWarning)
-        JointPLDA(2, 2, tol=1e-3).fit(X, s, channels=np.asarray(s) % 3)
-        JointPLDA(2, 2, tol=1e-3).fit(X, s, channels=np.column_stack([np.asarray(s) % 6, np.asarray(s) % 3]))
+        JointPLDA(speaker_rank=2, channel_rank=2, tol=1e-3).fit(X, s, channels=np.asarray(s) % 3)
+        JointPLDA(speaker_rank=2, channel_rank=2, tol=1e-3).fit(
+            X, s, channels=np.column_stack([np.asarray(s) % 6, np.asarray(s) % 3])
+        )
 
 
 def test_warnings_point_at_the_line_that_led_to_them(data):
     X, s, c = data
     with pytest.warns(DataWarning) as caught:
-        JointPLDA(2, 5, tol=1e-3).fit(X, s, channels=c)
+        JointPLDA(speaker_rank=2, channel_rank=5, tol=1e-3).fit(X, s, channels=c)
     assert caught[0].filename == __file__
 
 
@@ -296,7 +303,7 @@ def test_masked_numbers(data):
     X, s, c = data
     masked = np.ma.masked_greater(X, 3.0)
     with pytest.raises(InputError, match="masked"):
-        JointPLDA(2, 2).fit(masked, s, channels=c)
+        JointPLDA(speaker_rank=2, channel_rank=2).fit(masked, s, channels=c)
     with pytest.raises(InputError, match="masked"):
         Statistics.from_samples(masked, s, c)
 
@@ -304,7 +311,7 @@ def test_masked_numbers(data):
 @pytest.mark.parametrize("scale", [1e300, 1e160])
 def test_numbers_too_large_to_square(data, scale):
     X, s, c = data
-    model = JointPLDA(2, 2, tol=1e-3).fit(X, s, channels=c)
+    model = JointPLDA(speaker_rank=2, channel_rank=2, tol=1e-3).fit(X, s, channels=c)
     with pytest.raises(InputError, match=r"too large to square; scale"):
         model.fit(X * scale, s, channels=c)
     with pytest.raises(InputError, match="too large"):
@@ -314,8 +321,8 @@ def test_numbers_too_large_to_square(data, scale):
 @pytest.mark.parametrize("offset", [1e6, 1e8])
 def test_a_large_offset_costs_little(data, offset):
     X, s, c = data
-    near = JointPLDA(2, 2, tol=1e-4).fit(X, s, channels=c)
-    far = JointPLDA(2, 2, tol=1e-4).fit(X + offset, s, channels=c)
+    near = JointPLDA(speaker_rank=2, channel_rank=2, tol=1e-4).fit(X, s, channels=c)
+    far = JointPLDA(speaker_rank=2, channel_rank=2, tol=1e-4).fit(X + offset, s, channels=c)
     assert far.log_likelihoods_[-1] == pytest.approx(near.log_likelihoods_[-1], abs=1e-4)
 
 
@@ -323,8 +330,12 @@ def test_a_large_offset_costs_little(data, offset):
 def test_going_on_with_other_settings_or_data_ends_where_a_fresh_fit_does(data, change):
     X, s, c = data
     X = X if change else X + 1e8
-    fresh = JointPLDA(2, 2, max_iter=2000).set_params(**change)
-    warm = JointPLDA(2, 2, max_iter=2000, warm_start=True).fit(data[0], s, channels=c).set_params(**change)
+    fresh = JointPLDA(speaker_rank=2, channel_rank=2, max_iter=2000).set_params(**change)
+    warm = (
+        JointPLDA(speaker_rank=2, channel_rank=2, max_iter=2000, warm_start=True)
+        .fit(data[0], s, channels=c)
+        .set_params(**change)
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
         expected = fresh.fit(X, s, channels=c).log_likelihoods_[-1]
@@ -344,18 +355,22 @@ def test_going_on_with_other_settings_or_data_ends_where_a_fresh_fit_does(data, 
 def test_absurd_settings(data, settings):
     X, s, c = data
     with pytest.raises(InputError, match=f"{next(iter(settings))}: expected"):
-        JointPLDA(None, 2, **settings).fit(X, s, channels=c)
+        JointPLDA(speaker_rank=None, channel_rank=2, **settings).fit(X, s, channels=c)
 
 
 def test_ranks_as_arrays(data):
     X, s, c = data
-    assert JointPLDA(np.array(2), np.array(2), tol=1e-3).fit(X, s, channels=c).channel_ranks_ == (2,)
-    assert JointPLDA(np.int64(2), np.array([2]), tol=1e-3).fit(X, s, channels=c).channel_ranks_ == (2,)
+    assert JointPLDA(speaker_rank=np.array(2), channel_rank=np.array(2), tol=1e-3).fit(
+        X, s, channels=c
+    ).channel_ranks_ == (2,)
+    assert JointPLDA(speaker_rank=np.int64(2), channel_rank=np.array([2]), tol=1e-3).fit(
+        X, s, channels=c
+    ).channel_ranks_ == (2,)
 
 
 def test_odd_arguments(data):
     X, s, c = data
-    model = JointPLDA(2, 2, tol=1e-3).fit(X, s, channels=c)
+    model = JointPLDA(speaker_rank=2, channel_rank=2, tol=1e-3).fit(X, s, channels=c)
     with pytest.raises(InputError, match="got ndarray"):
         model.sample(np.array(3))
     with pytest.raises(InputError, match="one number per sample"):
@@ -373,7 +388,7 @@ def test_columns_of_features_in_another_order_are_refused_by_every_score():
     rng = np.random.default_rng(0)
     s = np.repeat(np.arange(20), 5)
     frame = pd.DataFrame(rng.normal(size=(20, 4))[s] + rng.normal(size=(100, 4)), columns=list("pqrs"))
-    model, turned = PLDA(2, tol=1e-2).fit(frame, s), frame[list("srqp")]
+    model, turned = PLDA(speaker_rank=2, tol=1e-2).fit(frame, s), frame[list("srqp")]
     assert np.array_equal(model.score_matrix(frame, frame), model.score_matrix(frame.to_numpy(), frame.to_numpy()))
     for call in (
         lambda: model.score_matrix(turned, frame),
@@ -391,7 +406,7 @@ def test_columns_of_features_in_another_order_are_refused_by_every_score():
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
 def test_parameters_stay_read_only_in_copies(data, copied):
     X, s, c = data
-    model = copied(JointPLDA(2, 2, tol=1e-2).fit(X, s, channels=c))
+    model = copied(JointPLDA(speaker_rank=2, channel_rank=2, tol=1e-2).fit(X, s, channels=c))
     fitted = model.fitted_
     arrays = [model.mean_, model.V_, model.U_, model.D_, model.log_likelihoods_, fitted.parameters.noise]
     for array in [*arrays, fitted.training.channel_means, fitted.training.speaker_means]:

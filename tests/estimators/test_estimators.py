@@ -63,8 +63,8 @@ def routing(request):
 
 def test_fit_and_fit_statistics_agree(data):
     X, s, c = data
-    model = JointPLDA(3, 2).fit(X, s, channels=c)
-    again = JointPLDA(3, 2).fit_statistics(Statistics.from_samples(X, s, channels=c))
+    model = JointPLDA(speaker_rank=3, channel_rank=2).fit(X, s, channels=c)
+    again = JointPLDA(speaker_rank=3, channel_rank=2).fit_statistics(Statistics.from_samples(X, s, channels=c))
     for name in ("mean_", "V_", "U_", "D_", "log_likelihoods_"):
         assert np.array_equal(getattr(model, name), getattr(again, name))
     assert model.mean_.shape == (8,)
@@ -77,10 +77,10 @@ def test_fit_and_fit_statistics_agree(data):
 
 def test_the_trace_is_the_likelihood_of_the_model_it_ends_with(data):
     X, s, c = data
-    model = JointPLDA(3, 2).fit(X, s, channels=c)
+    model = JointPLDA(speaker_rank=3, channel_rank=2).fit(X, s, channels=c)
     assert model.log_likelihoods_[-1] * len(X) == pytest.approx(model.log_likelihood(X, s, channels=c), rel=1e-10)
     assert model.score(X, s, channels=c) == pytest.approx(model.log_likelihoods_[-1], rel=1e-10)
-    plain = PLDA(3, channel_rank=2, tol=1e-3).fit(X, s)
+    plain = PLDA(speaker_rank=3, channel_rank=2, tol=1e-3).fit(X, s)
     assert plain.log_likelihoods_[-1] == pytest.approx(plain.score(X, s), rel=1e-10)
 
 
@@ -113,7 +113,7 @@ def test_channels_left_out_are_channels_of_their_own():
 
 def test_score_with_weights_repeats_samples(data):
     X, s, c = data
-    model = JointPLDA(3, 2).fit(X, s, channels=c)
+    model = JointPLDA(speaker_rank=3, channel_rank=2).fit(X, s, channels=c)
     w = np.random.default_rng(1).integers(0, 3, len(X))
     repeated = model.score(np.repeat(X, w, axis=0), np.repeat(s, w), channels=np.repeat(c, w))
     assert model.score(X, s, channels=c, sample_weight=w) == pytest.approx(repeated, rel=1e-10)
@@ -121,7 +121,7 @@ def test_score_with_weights_repeats_samples(data):
 
 def test_loadings_come_in_canonical_form(data):
     X, s, c = data
-    model = JointPLDA(3, 2).fit(X, s, channels=c)
+    model = JointPLDA(speaker_rank=3, channel_rank=2).fit(X, s, channels=c)
     gram = model.V_.T @ model.V_
     assert gram == pytest.approx(np.diag(np.diagonal(gram)), abs=1e-9)
     assert np.all(np.diff(np.diagonal(gram)) <= 0)
@@ -141,11 +141,11 @@ def test_several_conditions(data):
     X, s, c = data
     rooms = np.random.default_rng(2).integers(0, 4, len(X))
     frame = pd.DataFrame({"language": c, "room": rooms})
-    model = JointPLDA(3, [2, 1]).fit(X, s, channels=frame)
+    model = JointPLDA(speaker_rank=3, channel_rank=[2, 1]).fit(X, s, channels=frame)
     assert model.channel_ranks_ == (2, 1)
     assert model.U_.shape == (8, 3)
     assert model.training_["conditions"] == ["language", "room"]
-    same = JointPLDA(3, 1).fit(X, s, channels=np.column_stack([c, rooms]))
+    same = JointPLDA(speaker_rank=3, channel_rank=1).fit(X, s, channels=np.column_stack([c, rooms]))
     assert same.channel_ranks_ == (1, 1)
     assert model.score(X, s, channels=frame) == pytest.approx(model.log_likelihoods_[-1], rel=1e-9)
 
@@ -153,10 +153,10 @@ def test_several_conditions(data):
 def test_without_channels(data):
     X, s, c = data
     with pytest.raises(ValueError, match=r"channel_rank: got 2, but there are no channels.*PLDA"):
-        JointPLDA(3, 2).fit(X, s)
+        JointPLDA(speaker_rank=3, channel_rank=2).fit(X, s)
     with pytest.warns(DataWarning, match="SPLDA"):
-        joint = JointPLDA(3).fit(X, s)
-    plain = PLDA(3).fit(X, s)
+        joint = JointPLDA(speaker_rank=3).fit(X, s)
+    plain = PLDA(speaker_rank=3).fit(X, s)
     assert np.array_equal(joint.V_, plain.V_)
     assert joint.U_.shape == (8, 0)
     assert joint.log_likelihood(X, s) == plain.log_likelihood(X, s)
@@ -169,9 +169,9 @@ def test_without_channels(data):
 def test_a_single_channel_is_left_out(data):
     X, s, _ = data
     with pytest.warns(DataWarning, match="fewer than two channels"):
-        model = JointPLDA(3).fit(X, s, channels=["en"] * len(X))
+        model = JointPLDA(speaker_rank=3).fit(X, s, channels=["en"] * len(X))
     assert model.channel_ranks_ == (0,)
-    assert model.log_likelihood(X, s, channels=["en"] * len(X)) == PLDA(3).fit(X, s).log_likelihood(X, s)
+    assert model.log_likelihood(X, s, channels=["en"] * len(X)) == PLDA(speaker_rank=3).fit(X, s).log_likelihood(X, s)
     found = model.posterior(X[:6], s[:6], channels=["en", None] * 3)
     assert found.channels[0].means.shape == (4, 0)
     assert found.channels[0].covariances.shape == (4, 0, 0)
@@ -213,7 +213,9 @@ def test_pipeline_grid_search_and_cross_validation(data, routing):
 
 def test_our_pipeline_in_a_grid_search(data, routing):
     X, s, c = data
-    pipe = make_pipeline(Center(), LengthNorm(), PCA(6), JointPLDA(3, 2, max_iter=50, tol=1e-3))
+    pipe = make_pipeline(
+        Center(), LengthNorm(), PCA(6), JointPLDA(speaker_rank=3, channel_rank=2, max_iter=50, tol=1e-3)
+    )
     pipe.fit(X, s, channels=c)
     direct = pipe.score(X, s, channels=c)
     assert direct == pytest.approx(pipe[-1].log_likelihoods_[-1], rel=1e-9)
@@ -228,7 +230,7 @@ def test_our_pipeline_in_a_grid_search(data, routing):
 def test_routing_reaches_the_score(data):
     """Under routing the held-out score knows the channels; it must differ from the one that does not."""
     X, s, c = data
-    model, cv = JointPLDA(3, 2, max_iter=20, tol=1e-3), GroupKFold(3)
+    model, cv = JointPLDA(speaker_rank=3, channel_rank=2, max_iter=20, tol=1e-3), GroupKFold(3)
     with sklearn.config_context(enable_metadata_routing=True):
         routed = cross_validate(model, X, s, cv=cv, params={"channels": c, "groups": s})["test_score"]
     expected = []
@@ -242,7 +244,7 @@ def test_callback_sees_every_iteration(data, caplog):
     X, s, c = data
     seen = []
     with caplog.at_level(logging.INFO, logger="jointplda"):
-        model = JointPLDA(3, 2, callback=seen.append).fit(X, s, channels=c)
+        model = JointPLDA(speaker_rank=3, channel_rank=2, callback=seen.append).fit(X, s, channels=c)
     assert [(p.stage, p.done, p.total) for p in seen] == [("EM", i, 100) for i in range(1, model.n_iter_ + 1)]
     seen = [progress.detail for progress in seen]
     assert [i.iteration for i in seen] == list(range(1, model.n_iter_ + 1))
@@ -267,9 +269,9 @@ def test_an_interrupt_keeps_the_model_so_far(data):
             raise KeyboardInterrupt
 
     with pytest.warns(ConvergenceWarning, match="interrupted after 3"):
-        model = JointPLDA(3, 2, callback=stop, tol=0.0).fit(X, s, channels=c)
+        model = JointPLDA(speaker_rank=3, channel_rank=2, callback=stop, tol=0.0).fit(X, s, channels=c)
     with pytest.warns(ConvergenceWarning, match="did not converge"):
-        three = JointPLDA(3, 2, max_iter=3, tol=0.0).fit(X, s, channels=c)
+        three = JointPLDA(speaker_rank=3, channel_rank=2, max_iter=3, tol=0.0).fit(X, s, channels=c)
     assert model.interrupted_
     assert not three.interrupted_
     assert not model.converged_
@@ -289,15 +291,15 @@ def test_an_interrupt_in_the_middle_of_an_iteration_keeps_the_last_whole_one(dat
 
     monkeypatch.setattr(em, "e_step", e_step)
     with pytest.warns(ConvergenceWarning, match="interrupted after 2"):
-        model = JointPLDA(3, 2, tol=0.0).fit(X, s, channels=c)
+        model = JointPLDA(speaker_rank=3, channel_rank=2, tol=0.0).fit(X, s, channels=c)
     assert model.score(X, s, channels=c) == pytest.approx(model.log_likelihoods_[-1], rel=1e-9)
 
 
 @pytest.mark.filterwarnings("ignore:EM did not converge")
 def test_warm_start_goes_on(data, tmp_path):
     X, s, c = data
-    straight = JointPLDA(3, 2, max_iter=6, tol=0.0).fit(X, s, channels=c)
-    model = JointPLDA(3, 2, max_iter=3, tol=0.0, warm_start=True).fit(X, s, channels=c)
+    straight = JointPLDA(speaker_rank=3, channel_rank=2, max_iter=6, tol=0.0).fit(X, s, channels=c)
+    model = JointPLDA(speaker_rank=3, channel_rank=2, max_iter=3, tol=0.0, warm_start=True).fit(X, s, channels=c)
     model.save(tmp_path / "half.safetensors")
     model.fit(X, s, channels=c)
     resumed = JointPLDA.load(tmp_path / "half.safetensors").fit(X, s, channels=c)
@@ -310,11 +312,11 @@ def test_warm_start_goes_on(data, tmp_path):
 def test_not_converged_is_a_warning(data):
     X, s, c = data
     with pytest.warns(ConvergenceWarning, match=r"did not converge in 2 iterations.*Raise max_iter or tol"):
-        model = JointPLDA(3, 2, max_iter=2).fit(X, s, channels=c)
+        model = JointPLDA(speaker_rank=3, channel_rank=2, max_iter=2).fit(X, s, channels=c)
     assert not model.converged_
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert JointPLDA(3, 2, tol=1e-3).fit(X, s, channels=c).converged_
+        assert JointPLDA(speaker_rank=3, channel_rank=2, tol=1e-3).fit(X, s, channels=c).converged_
 
 
 def test_not_fitted():
@@ -325,9 +327,9 @@ def test_not_fitted():
 
 def test_clone_and_params(data):
     X, s, c = data
-    model = clone(JointPLDA(3, 2, noise_prior=0.1)).fit(X, s, channels=c)
+    model = clone(JointPLDA(speaker_rank=3, channel_rank=2, noise_prior=0.1)).fit(X, s, channels=c)
     assert model.get_params()["noise_prior"] == 0.1
-    assert repr(JointPLDA(3)) == "JointPLDA(speaker_rank=3)"
+    assert repr(JointPLDA(speaker_rank=3)) == "JointPLDA(speaker_rank=3)"
 
 
 def test_a_second_interrupt_stops_for_good(data):
@@ -336,7 +338,7 @@ def test_a_second_interrupt_stops_for_good(data):
     def stop(progress):
         raise KeyboardInterrupt
 
-    model = JointPLDA(3, 2, callback=stop)
+    model = JointPLDA(speaker_rank=3, channel_rank=2, callback=stop)
     with pytest.warns(ConvergenceWarning, match="interrupted after 1"):
         model.fit(X, s, channels=c)
     before = model.V_

@@ -32,7 +32,7 @@ def world(kappa, speakers=60, per_speaker=3, samples=2, d=D, channels=8, seed=0,
 @pytest.mark.parametrize("kappa", [0.5, 1.5])
 def test_kappa_comes_back(kappa):
     X, s, c, _ = world(kappa, speakers=500, d=8, channels=20)
-    model = JointPLDA(2, 1, interaction="proportional").fit(X, s, channels=c)
+    model = JointPLDA(speaker_rank=2, channel_rank=1, interaction="proportional").fit(X, s, channels=c)
     assert model.interaction_ == pytest.approx(kappa, rel=0.1)
     assert model.G_.shape == (8, 8)
     assert_allclose(model.G_ @ model.G_.T, model.interaction_ * np.linalg.inv(model.D_), rtol=1e-8, atol=1e-10)
@@ -40,13 +40,15 @@ def test_kappa_comes_back(kappa):
 
 def test_no_interaction_is_found_where_there_is_none():
     X, s, c, _ = world(0.0, speakers=500, d=8, channels=20)
-    model = JointPLDA(2, 1, interaction="proportional").fit(X, s, channels=c)
+    model = JointPLDA(speaker_rank=2, channel_rank=1, interaction="proportional").fit(X, s, channels=c)
     assert model.interaction_ < 0.05
 
 
 def test_a_loading_comes_back():
     X, s, c, truth = world(0.0, speakers=800, full=True)
-    model = JointPLDA(2, 1, interaction="full", interaction_rank=1, tol=1e-8, max_iter=500).fit(X, s, channels=c)
+    model = JointPLDA(
+        speaker_rank=2, channel_rank=1, interaction="full", interaction_rank=1, tol=1e-8, max_iter=500
+    ).fit(X, s, channels=c)
     expected = truth.G_ @ truth.G_.T
     assert_allclose(model.G_ @ model.G_.T, expected, atol=0.15 * np.abs(expected).max())
     assert model.interaction_ == pytest.approx(truth.interaction_, rel=0.2)
@@ -55,7 +57,9 @@ def test_a_loading_comes_back():
 def test_each_form_reaches_at_least_the_likelihood_of_the_one_it_contains():
     X, s, c, _ = world(0.8)
     ends = [
-        JointPLDA(2, 1, interaction=form, interaction_prior=(0.4, 0.0), tol=1e-9, max_iter=2000).fit(X, s, channels=c)
+        JointPLDA(
+            speaker_rank=2, channel_rank=1, interaction=form, interaction_prior=(0.4, 0.0), tol=1e-9, max_iter=2000
+        ).fit(X, s, channels=c)
         for form in (0.0, "proportional", "full")
     ]
     trace = [model.log_likelihoods_[-1] for model in ends]
@@ -67,7 +71,10 @@ def test_each_form_reaches_at_least_the_likelihood_of_the_one_it_contains():
 
 def test_zero_is_the_model_of_the_paper():
     X, s, c, _ = world(0.5)
-    plain, zero = JointPLDA(2, 1).fit(X, s, channels=c), JointPLDA(2, 1, interaction=0).fit(X, s, channels=c)
+    plain, zero = (
+        JointPLDA(speaker_rank=2, channel_rank=1).fit(X, s, channels=c),
+        JointPLDA(speaker_rank=2, channel_rank=1, interaction=0).fit(X, s, channels=c),
+    )
     for name in ("mean_", "V_", "U_", "D_", "log_likelihoods_"):
         assert_array_equal(getattr(plain, name), getattr(zero, name))
     assert zero.interaction_ == 0.0
@@ -77,7 +84,7 @@ def test_zero_is_the_model_of_the_paper():
 @pytest.mark.parametrize("form", [0.7, "proportional", "full"])
 def test_likelihood_and_posterior_are_the_dense_ones(form):
     X, s, c, _ = world(0.5, speakers=12, channels=4)
-    model = JointPLDA(2, 1, interaction=form, max_iter=5, tol=0.0).fit(X, s, channels=c)
+    model = JointPLDA(speaker_rank=2, channel_rank=1, interaction=form, max_iter=5, tol=0.0).fit(X, s, channels=c)
     if form == 0.7:
         assert model.interaction_ == 0.7
     rng = np.random.default_rng(1)
@@ -103,7 +110,7 @@ def test_likelihood_and_posterior_are_the_dense_ones(form):
 def test_training_channels_are_ratios_of_joint_likelihoods(form):
     """With training channels, a score is the ratio of the joint densities of all training data and the trial."""
     X, s, c, _ = world(0.5, speakers=8, channels=3, seed=2)
-    model = JointPLDA(2, 1, interaction=form, max_iter=5, tol=0.0).fit(X, s, channels=c)
+    model = JointPLDA(speaker_rank=2, channel_rank=1, interaction=form, max_iter=5, tol=0.0).fit(X, s, channels=c)
     rng = np.random.default_rng(3)
     E, T = rng.normal(size=(2, D)), rng.normal(size=(2, D))
     ce, ct = [0, 1], [0, 2]
@@ -127,7 +134,7 @@ def test_training_channels_are_ratios_of_joint_likelihoods(form):
 def test_prediction_is_the_ratio_of_joint_likelihoods_of_all_samples(form, channels, tmp_path):
     """Also for speakers who were heard in the channel of the sample, and share a cell with it."""
     X, s, c, _ = world(0.5, speakers=8, channels=4, seed=2)
-    model = JointPLDA(2, 1, interaction=form, max_iter=5, tol=0.0).fit(X, s, channels=c)
+    model = JointPLDA(speaker_rank=2, channel_rank=1, interaction=form, max_iter=5, tol=0.0).fit(X, s, channels=c)
     heard = [np.sum(np.unique(s[c == channel]).size) for channel in (0, 2)]
     assert 0 < min(heard) <= max(heard) < 8
     T = model.mean_ + np.random.default_rng(3).normal(size=(2, D))
@@ -149,14 +156,18 @@ def test_prediction_is_the_ratio_of_joint_likelihoods_of_all_samples(form, chann
 def test_stored_copied_and_fitted_from_statistics(tmp_path):
     X, s, c, _ = world(0.5)
     for form in ("proportional", "full", 0.3):
-        model = JointPLDA(2, 1, interaction=form, cell_share=0.5, max_iter=10).fit(X, s, channels=c)
+        model = JointPLDA(speaker_rank=2, channel_rank=1, interaction=form, cell_share=0.5, max_iter=10).fit(
+            X, s, channels=c
+        )
         statistics = Statistics.from_samples(X, s, c, cells=True)
-        again = JointPLDA(2, 1, interaction=form, cell_share=0.5, max_iter=10).fit_statistics(statistics)
+        again = JointPLDA(speaker_rank=2, channel_rank=1, interaction=form, cell_share=0.5, max_iter=10).fit_statistics(
+            statistics
+        )
         assert_allclose(again.score_matrix(X[:5], X[:5]), model.score_matrix(X[:5], X[:5]), rtol=1e-8, atol=1e-8)
         model.save(tmp_path / "model")
         loaded = JointPLDA.load(tmp_path / "model")
         assert loaded.get_params() == model.get_params()
-        assert loaded.fitted_.cell_share == 0.5
+        assert loaded.fitted_.settings.cell_share == 0.5
         known = {"enroll_channels": c[:5], "test_channels": c[:5]}
         assert_array_equal(loaded.score_matrix(X[:5], X[:5], **known), model.score_matrix(X[:5], X[:5], **known))
         calibrated = model.with_calibration(AffineCalibration(0.5, 1.0))
@@ -164,15 +175,19 @@ def test_stored_copied_and_fitted_from_statistics(tmp_path):
         whole = calibrated.score_matrix(model.prepare(X[:5]), X[:5], calibrated=False)
         assert_array_equal(whole, model.score_matrix(X[:5], X[:5]))
     with pytest.raises(InputError, match="hold no sums of cells"):
-        JointPLDA(2, 1, interaction="full").fit_statistics(Statistics.from_samples(X, s, c))
+        JointPLDA(speaker_rank=2, channel_rank=1, interaction="full").fit_statistics(Statistics.from_samples(X, s, c))
 
 
 @pytest.mark.parametrize("form", ["proportional", "full"])
 def test_a_warm_start_goes_on(form):
     X, s, c, _ = world(0.5)
     settings = {"interaction": form, "tol": 0.0, "channel_prior": 0.5, "channel_share": 0.8}
-    whole = JointPLDA(2, 1, max_iter=8, **settings).fit(X, s, channels=c)
-    model = JointPLDA(2, 1, max_iter=4, warm_start=True, **settings).fit(X, s, channels=c).fit(X, s, channels=c)
+    whole = JointPLDA(speaker_rank=2, channel_rank=1, max_iter=8, **settings).fit(X, s, channels=c)
+    model = (
+        JointPLDA(speaker_rank=2, channel_rank=1, max_iter=4, warm_start=True, **settings)
+        .fit(X, s, channels=c)
+        .fit(X, s, channels=c)
+    )
     assert_allclose(model.log_likelihoods_, whole.log_likelihoods_[4:], rtol=1e-9)
     other = model.set_params(interaction=0.0).fit(X, s, channels=c)
     assert other.interaction_ == 0.0
@@ -184,8 +199,8 @@ def test_with_a_noise_prior_every_cell_counts_alike_and_kappa_is_held():
     X, s, c, _ = world(0.7, speakers=20, samples=samples)
     noise_prior, speaker_prior, weight = 0.8, 0.5, 4.0
     model = JointPLDA(
-        None, 1, interaction="proportional", interaction_prior=(0.3, weight), noise_prior=noise_prior,
-        speaker_prior=speaker_prior, max_iter=20000, tol=1e-15,
+        speaker_rank=None, channel_rank=1, interaction="proportional", interaction_prior=(0.3, weight),
+        noise_prior=noise_prior, speaker_prior=speaker_prior, max_iter=20000, tol=1e-15,
     ).fit(X, s, channels=c)  # fmt: skip
     means = X.reshape(n, samples, D).mean(axis=1)
     scatter = (X - means.repeat(samples, axis=0)).T @ (X - means.repeat(samples, axis=0))
@@ -236,7 +251,9 @@ def test_with_a_noise_prior_the_noise_has_the_shape_of_all_that_differs_between_
         s = np.repeat(np.arange(3000), cells * 10)
         c = np.concatenate([rng.permutation(8)[:cells].repeat(10) for _ in range(3000)])
         X = truth.sample(s, channels=c, random_state=cells)
-        model = JointPLDA(None, 1, interaction="proportional", noise_prior=1e-6, tol=1e-5).fit(X, s, channels=c)
+        model = JointPLDA(
+            speaker_rank=None, channel_rank=1, interaction="proportional", noise_prior=1e-6, tol=1e-5
+        ).fit(X, s, channels=c)
         found = np.diag(np.linalg.inv(model.D_))
         assert_allclose(found / found.sum(), total / total.sum(), atol=0.02)
 
@@ -256,9 +273,11 @@ def test_a_warm_start_of_another_form_or_rank_starts_afresh():
 def test_without_channels_there_is_no_interaction():
     """A cell would be a speaker."""
     X, s, c, _ = world(0.5)
-    model = JointPLDA(2, interaction="proportional", tol=1e-4).fit(X, s)
+    model = JointPLDA(speaker_rank=2, interaction="proportional", tol=1e-4).fit(X, s)
     assert model.interaction_ == 0.0
-    left_out = JointPLDA(2, 1, interaction="proportional", channel_share=0.0, tol=1e-4).fit(X, s, channels=c)
+    left_out = JointPLDA(speaker_rank=2, channel_rank=1, interaction="proportional", channel_share=0.0, tol=1e-4).fit(
+        X, s, channels=c
+    )
     assert left_out.interaction_ == 0.0
     with pytest.raises(InputError, match="without channels"):
         JointPLDA.from_parameters(np.zeros(3), np.eye(3), None, np.eye(3), interaction=0.5)
@@ -266,7 +285,9 @@ def test_without_channels_there_is_no_interaction():
 
 def test_a_belief_in_no_interaction_leaves_a_little_to_start_from():
     X, s, c, _ = world(0.5, speakers=40, per_speaker=1, samples=4)
-    model = JointPLDA(2, 1, interaction="full", interaction_prior=(0.0, 5.0), tol=1e-3).fit(X, s, channels=c)
+    model = JointPLDA(speaker_rank=2, channel_rank=1, interaction="full", interaction_prior=(0.0, 5.0), tol=1e-3).fit(
+        X, s, channels=c
+    )
     assert np.isfinite(model.G_).all()
     assert model.interaction_ > 0.0
 
@@ -283,7 +304,7 @@ def test_shares_of_variance_are_traces():
 def test_parameters_of_an_interaction_are_read_only():
     X, s, c, _ = world(0.5)
     for form in ("proportional", "full"):
-        model = JointPLDA(2, 1, interaction=form, tol=1e-2).fit(X, s, channels=c)
+        model = JointPLDA(speaker_rank=2, channel_rank=1, interaction=form, tol=1e-2).fit(X, s, channels=c)
         with pytest.raises(ValueError, match="read-only"):
             model.G_[0, 0] = 1.0
 
@@ -299,19 +320,25 @@ def test_kappa_that_maximum_likelihood_loses_is_warned_of():
 @pytest.mark.parametrize("form", ["proportional", "full", "split"])
 def test_a_belief_is_warned_of(form, recwarn):
     X, s, c, _ = world(0.5, speakers=40, per_speaker=1, samples=4)
-    with pytest.warns(DataWarning, match="interact is mostly believed"):
-        JointPLDA(2, 1, interaction=form, tol=1e-3).fit(X, s, channels=c)
+    with pytest.warns(DataWarning, match="kappa comes mostly from its prior"):
+        JointPLDA(speaker_rank=2, channel_rank=1, interaction=form, tol=1e-3).fit(X, s, channels=c)
     X, s, c, _ = world(0.5, speakers=40)
     recwarn.clear()
-    JointPLDA(2, 1, interaction=form, tol=1e-3).fit(X, s, channels=c)
-    assert not [one for one in recwarn if "believed" in str(one.message)]
+    JointPLDA(speaker_rank=2, channel_rank=1, interaction=form, tol=1e-3).fit(X, s, channels=c)
+    assert not [one for one in recwarn if "from its prior" in str(one.message)]
 
 
 def test_a_belief_decides_where_every_speaker_is_in_one_channel():
     """Nothing in such data tells the interaction from the speaker."""
     X, s, c, _ = world(0.5, speakers=200, per_speaker=1, samples=4)
     for belief in (0.2, 0.9):
-        model = JointPLDA(None, 1, interaction="proportional", interaction_prior=(belief, 400.0), speaker_prior=0.01)
+        model = JointPLDA(
+            speaker_rank=None,
+            channel_rank=1,
+            interaction="proportional",
+            interaction_prior=(belief, 400.0),
+            speaker_prior=0.01,
+        )
         assert model.fit(X, s, channels=c).interaction_ == pytest.approx(belief, rel=0.15)
 
 
@@ -329,6 +356,6 @@ def test_a_belief_decides_where_every_speaker_is_in_one_channel():
 def test_bad_settings(settings, message):
     X, s, c, _ = world(0.5, speakers=10)
     with pytest.raises(InputError, match=message):
-        JointPLDA(2, 1, **settings).fit(X, s, channels=c)
+        JointPLDA(speaker_rank=2, channel_rank=1, **settings).fit(X, s, channels=c)
     with pytest.raises(InputError, match="interaction: expected kappa, or G of shape"):
         JointPLDA.from_parameters(np.zeros(3), np.eye(3), None, np.eye(3), interaction=np.eye(4))

@@ -27,7 +27,7 @@ def test_results_are_a_table_of_what_was_tried(crossed):
         assert row.std_test_score == pytest.approx(np.std(result.min_cllrs))
         assert row.mean_cllr == pytest.approx(np.mean(result.cllrs))
         assert row.param_noise_prior == result.candidate.noise_prior
-        assert row.param_channel_rank == list(result.candidate.channel_ranks)
+        assert row.param_channel_rank == list(result.candidate.channel_rank)
         assert row.fit_time == result.seconds
     order = table["mean_test_score"].rank(ascending=False, method="min").astype(int)
     assert table["rank_test_score"].tolist() == order.tolist()
@@ -84,7 +84,7 @@ def test_another_calibration_makes_another_model(crossed):
 def test_fitted_attributes_are_read_only(crossed):
     _, model = crossed
     for estimator, names in (
-        (model, ("best_params_", "cv_results_", "calibration_", "checked_")),
+        (model, ("best_params_", "cv_results_", "calibration_", "held_out_cllr_")),
         (model.best_estimator_, ("mean_", "V_", "U_", "D_", "calibration_", "converged_")),
     ):
         for name in names:
@@ -105,7 +105,7 @@ def test_calibrations_of_searches_and_pipelines(crossed):
     raw = model.score_matrix(X[:4], X[:4], calibrated=False)
     assert_array_equal(model.with_calibration(None).score_matrix(X[:4], X[:4]), raw)
     assert model.calibration_ is not None
-    pipe = make_pipeline(Center(), JointPLDA(2, 1, tol=1e-3)).fit(X, s, channels=c)
+    pipe = make_pipeline(Center(), JointPLDA(speaker_rank=2, channel_rank=1, tol=1e-3)).fit(X, s, channels=c)
     other = pipe.with_calibration(AffineCalibration(2.0, -1.0))
     assert_allclose(other.score_matrix(X[:4], X[:4]), 2.0 * pipe.score_matrix(X[:4], X[:4]) - 1.0)
     assert pipe[-1].calibration_ is None

@@ -22,9 +22,9 @@ def started_from(monkeypatch, model, X, s, channels):
     """The parameters that the next fit of a model starts from, None for a fresh start."""
     seen, real = [], fit_module.fit
 
-    def watched(problem, settings, warm=None):
-        seen.append(warm)
-        return real(problem, settings, warm)
+    def watched(*arguments, start, **options):
+        seen.append(start)
+        return real(*arguments, start=start, **options)
 
     monkeypatch.setattr("jointplda.estimators.base.fit", watched)
     with warnings.catch_warnings():
@@ -34,7 +34,7 @@ def started_from(monkeypatch, model, X, s, channels):
 
 
 def fitted(X, s, channels, **settings):
-    model = JointPLDA(2, warm_start=True, max_iter=3, **settings)
+    model = JointPLDA(speaker_rank=2, warm_start=True, max_iter=3, **settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return model.fit(X, s, channels=channels)
@@ -91,7 +91,7 @@ def test_a_mean_that_is_far_in_any_dimension_is_not_gone_on_from(data, far):
     model.fitted_ = replace(model.fitted_, mean=mean)
     statistics = fit_module.Statistics.from_samples(X, s, channels)
     noise = fit_module.NoiseModel(False, np.full(6, 1e-9))
-    resumed = fit_module._resumed(model.fitted_.parameters, statistics, noise)
+    resumed = fit_module._near(model.fitted_.parameters, statistics, noise)
     np.testing.assert_allclose(resumed.mean, statistics.mean)
 
 
@@ -102,4 +102,4 @@ def test_a_mean_that_is_near_is_gone_on_from(data):
     model.fitted_ = replace(model.fitted_, mean=mean)
     statistics = fit_module.Statistics.from_samples(X, s, channels)
     noise = fit_module.NoiseModel(False, np.full(6, 1e-9))
-    assert np.array_equal(fit_module._resumed(model.fitted_.parameters, statistics, noise).mean, mean)
+    assert np.array_equal(fit_module._near(model.fitted_.parameters, statistics, noise).mean, mean)

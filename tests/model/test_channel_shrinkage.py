@@ -9,7 +9,8 @@ from scipy.stats import multivariate_normal
 from jointplda import DataWarning, JointPLDA, JointPLDACV
 from jointplda.errors import InputError
 from jointplda.labels import ConditionColumns
-from jointplda.model.channel_shrinkage import ChannelShrinkage, with_channel_priors
+from jointplda.model.channel_shrinkage import shrunk, unshrunk, with_channel_priors
+from jointplda.model.settings import ModelSettings
 from oracles.dense import DenseModel
 from worlds.designs import channels_of, draw, relative, world
 
@@ -58,8 +59,10 @@ def test_the_shrunk_covariance_is_the_mode_of_the_posterior():
 @pytest.mark.parametrize("priors", [(0.0, 0.0), (1.0, 0.0), (0.3, 30.0)])
 def test_what_em_found_comes_back(shares, priors):
     _, _, p = draw("two conditions", seed=2)
-    reshaping = ChannelShrinkage(p.ranks, shares, priors)
-    back = reshaping.undo(reshaping.apply(p))
+    settings = ModelSettings(
+        speaker_rank=p.ranks[0], channel_rank=p.ranks[1:], channel_share=shares, channel_prior=priors
+    )
+    back = unshrunk(shrunk(p, settings), settings)
     assert back.ranks == p.ranks
     for found, expected in zip(back.loadings, p.loadings):
         assert relative(found @ found.T, expected @ expected.T) < 1e-11
@@ -69,15 +72,17 @@ def test_what_em_found_comes_back(shares, priors):
 
 def test_a_prior_shrinks_what_em_finds(data):
     X, s, c = data
-    plain = JointPLDA(3, 2, tol=1e-3).fit(X, s, channels=c)
-    model = JointPLDA(3, 2, tol=1e-3, channel_prior=0.5).fit(X, s, channels=c)
+    plain = JointPLDA(speaker_rank=3, channel_rank=2, tol=1e-3).fit(X, s, channels=c)
+    model = JointPLDA(speaker_rank=3, channel_rank=2, tol=1e-3, channel_prior=0.5).fit(X, s, channels=c)
     UU = plain.U_ @ plain.U_.T
     assert relative(model.U_ @ model.U_.T, (UU + 0.5 * np.trace(UU) / 6 * np.eye(6)) / 1.5) < 1e-12
     assert model.U_.shape == (6, 6)
     assert model.channel_ranks_ == (6,)
     for name in ("mean_", "V_", "D_", "log_likelihoods_"):
         assert np.array_equal(getattr(model, name), getattr(plain, name))
-    both = JointPLDA(3, 2, tol=1e-3, channel_share=0.4, channel_prior=[0.5]).fit(X, s, channels=c)
+    both = JointPLDA(speaker_rank=3, channel_rank=2, tol=1e-3, channel_share=0.4, channel_prior=[0.5]).fit(
+        X, s, channels=c
+    )
     assert relative(both.U_ @ both.U_.T, 0.4 * model.U_ @ model.U_.T) < 1e-12
     assert relative(both.V_ @ both.V_.T, plain.V_ @ plain.V_.T + 0.6 * UU) < 1e-12
 
@@ -107,7 +112,7 @@ def test_scores_of_a_shrunk_model_are_those_of_the_dense_gaussian(data):
 
 def test_channels_of_training_are_remembered_with_the_shrunk_u(data):
     X, s, c = data
-    model = JointPLDA(3, 2, tol=1e-3, channel_prior=0.5).fit(X, s, channels=c)
+    model = JointPLDA(speaker_rank=3, channel_rank=2, tol=1e-3, channel_prior=0.5).fit(X, s, channels=c)
     dense = DenseModel(model.mean_, (model.V_, model.U_), np.linalg.inv(model.D_), [list(s), list(c)])
     z, covariance = dense.posterior(X)
     order = [dense.names[1].index(("shared", label)) for label in model.fitted_.training.channels[0]]
@@ -121,8 +126,8 @@ def test_channels_of_training_are_remembered_with_the_shrunk_u(data):
 def test_a_fit_goes_on_from_what_em_found(data, settings, tmp_path):
     X, s, c = data
     given = {"tol": 0.0, "warm_start": True, **settings}
-    whole = JointPLDA(3, 2, max_iter=5, **given).fit(X, s, channels=c)
-    part = JointPLDA(3, 2, max_iter=3, **given).fit(X, s, channels=c)
+    whole = JointPLDA(speaker_rank=3, channel_rank=2, max_iter=5, **given).fit(X, s, channels=c)
+    part = JointPLDA(speaker_rank=3, channel_rank=2, max_iter=3, **given).fit(X, s, channels=c)
     part.save(tmp_path / "part.safetensors")
     loaded = JointPLDA.load(tmp_path / "part.safetensors").set_params(max_iter=2)
     for model in (part.set_params(max_iter=2), loaded):
@@ -139,9 +144,13 @@ def test_a_fit_goes_on_from_what_em_found(data, settings, tmp_path):
 def test_a_prior_for_each_of_two_conditions():
     X, columns, _ = draw("two conditions", seed=2)
     channels, d = channels_of(columns), draw("two conditions", seed=2)[0].shape[1]
-    model = JointPLDA(2, [2, 1], tol=1e-4, channel_prior=[0.0, 1.0]).fit(X, columns[0], channels=channels)
+    model = JointPLDA(speaker_rank=2, channel_rank=[2, 1], tol=1e-4, channel_prior=[0.0, 1.0]).fit(
+        X, columns[0], channels=channels
+    )
     assert model.channel_ranks_ == (2, d)
-    alone = JointPLDA(2, [0, 1], tol=1e-4, channel_prior=[5.0, 1.0]).fit(X, columns[0], channels=channels)
+    alone = JointPLDA(speaker_rank=2, channel_rank=[0, 1], tol=1e-4, channel_prior=[5.0, 1.0]).fit(
+        X, columns[0], channels=channels
+    )
     assert alone.channel_ranks_ == (0, d)
 
 
@@ -149,9 +158,9 @@ def test_channels_too_many_to_remember_are_said(monkeypatch, data):
     X, s, c = data
     monkeypatch.setattr("jointplda.model.training_posterior.CHANNEL_UNKNOWNS", 29)
     with pytest.warns(DataWarning, match=r"5 training channels .*U 6 columns.*predicted.*use no channel prior"):
-        model = JointPLDA(3, 2, tol=1e-3, channel_prior=1.0).fit(X, s, channels=c)
+        model = JointPLDA(speaker_rank=3, channel_rank=2, tol=1e-3, channel_prior=1.0).fit(X, s, channels=c)
     assert model.fitted_.training is None
-    assert JointPLDA(3, 2, tol=1e-3).fit(X, s, channels=c).fitted_.training is not None
+    assert JointPLDA(speaker_rank=3, channel_rank=2, tol=1e-3).fit(X, s, channels=c).fitted_.training is not None
 
 
 def test_nothing_is_said_of_channels_that_would_be_too_many_anyway(monkeypatch, data):
@@ -160,46 +169,57 @@ def test_nothing_is_said_of_channels_that_would_be_too_many_anyway(monkeypatch, 
         with monkeypatch.context() as patch, warnings.catch_warnings():
             patch.setattr(f"jointplda.model.training_posterior.{name}", limit)
             warnings.simplefilter("error", DataWarning)
-            assert JointPLDA(3, 2, tol=1e-3, channel_prior=1.0).fit(X, s, channels=c).fitted_.training is None
+            assert (
+                JointPLDA(speaker_rank=3, channel_rank=2, tol=1e-3, channel_prior=1.0)
+                .fit(X, s, channels=c)
+                .fitted_.training
+                is None
+            )
 
 
 def test_conditions_in_another_order_are_not_gone_on_from():
     X, columns, _ = draw("two conditions", seed=2)
     names = ("language", "room")
     both = ConditionColumns(names, tuple(np.array(column, dtype=object) for column in columns[1:]))
-    model = JointPLDA(2, [2, 1], tol=1e-5, channel_prior=[0.1, 3.0], warm_start=True).fit(X, columns[0], channels=both)
+    model = JointPLDA(speaker_rank=2, channel_rank=[2, 1], tol=1e-5, channel_prior=[0.1, 3.0], warm_start=True).fit(
+        X, columns[0], channels=both
+    )
     end = model.log_likelihoods_[-1]
     assert model.fit(X, columns[0], channels=both).log_likelihoods_[0] == pytest.approx(end, abs=1e-3)
     turned = model.set_params(channel_rank=[1, 2], channel_prior=[3.0, 0.1]).fit(
         X, columns[0], channels=both.ordered(names[::-1])
     )
     assert turned.log_likelihoods_[-1] == pytest.approx(end, abs=1e-3)
-    same = JointPLDA(2, [1, 2], tol=1e-5).fit(X, columns[0], channels=both.ordered(names[::-1]))
+    same = JointPLDA(speaker_rank=2, channel_rank=[1, 2], tol=1e-5).fit(
+        X, columns[0], channels=both.ordered(names[::-1])
+    )
     assert np.array_equal(turned.log_likelihoods_, same.log_likelihoods_)
 
 
 def test_plans_leave_out_what_has_no_share(data):
     X, s, c = data
-    assert JointPLDA(3, 2, channel_share=0.0).plan(X, s, c).ranks == (3,)
-    assert JointPLDA(3, 2, channel_share=0.5, channel_prior=1.0).plan(X, s, c).ranks == (3, 2)
+    assert JointPLDA(speaker_rank=3, channel_rank=2, channel_share=0.0).plan(X, s, c).ranks == (3,)
+    assert JointPLDA(speaker_rank=3, channel_rank=2, channel_share=0.5, channel_prior=1.0).plan(X, s, c).ranks == (3, 2)
     with pytest.raises(InputError, match="channel_prior"):
-        JointPLDA(3, 2, channel_prior=np.nan).plan(X, s, c)
+        JointPLDA(speaker_rank=3, channel_rank=2, channel_prior=np.nan).plan(X, s, c)
 
 
 def test_numbers_of_any_kind_are_stored(data, tmp_path):
     X, s, c = data
     given = {"channel_rank": [np.int64(2)], "channel_prior": [np.float32(0.5)], "channel_share": np.array([0.5])}
-    model = JointPLDA(3, tol=1e-3, **given).fit(X, s, channels=c)
+    model = JointPLDA(speaker_rank=3, tol=1e-3, **given).fit(X, s, channels=c)
     model.save(tmp_path / "m.safetensors")
     found = JointPLDA.load(tmp_path / "m.safetensors")
     assert (found.channel_rank, found.channel_prior, found.channel_share) == ([2], [0.5], [0.5])
-    assert found.fitted_.shrinkage == model.fitted_.shrinkage == ChannelShrinkage((3, 2), (0.5,), (0.5,))
+    settings = found.fitted_.settings
+    assert settings == model.fitted_.settings
+    assert (settings.ranks, settings.channel_share, settings.channel_prior) == ((3, 2), (0.5,), (0.5,))
 
 
 @pytest.mark.parametrize("prior", [-0.1, "strong", [0.5, 0.5], [[1], [1, 2]], [[0.5]], np.nan, np.inf, True])
 def test_priors_out_of_range(data, prior):
     X, s, c = data
     with pytest.raises(InputError, match="channel_prior"):
-        JointPLDA(2, 2, channel_prior=prior).fit(X, s, channels=c)
+        JointPLDA(speaker_rank=2, channel_rank=2, channel_prior=prior).fit(X, s, channels=c)
     with pytest.raises(InputError, match="channel_prior"):
         JointPLDACV(channel_prior=prior).fit(X, s, channels=c)

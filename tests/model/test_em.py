@@ -94,7 +94,7 @@ def test_moments_reach_in_15_iterations_what_a_random_start_reaches_in_200(chann
     """With speakers in one channel each the random start is still far away; otherwise both are at the top."""
     rng = np.random.default_rng(5)
     X, s, c, _ = world(rng, 30, (15, 5), 400, 12, 4000, channels_per_speaker)
-    moments = JointPLDA(15, 5, tol=0.0, max_iter=15).fit(X, s, channels=c)
+    moments = JointPLDA(speaker_rank=15, channel_rank=5, tol=0.0, max_iter=15).fit(X, s, channels=c)
     statistics, noise = Statistics.from_samples(X, s, c), NoiseModel(False, np.full(30, 1e-6))
     start = start_at_random(statistics, (15, 5), noise, np.random.default_rng(0))
     random = run_em(lay_out(statistics, (15, 5)), start, prior=Prior(), noise=noise, max_iter=200, tol=0.0)
@@ -106,7 +106,7 @@ def test_parameters_come_back_better_with_more_speakers_and_channels():
     for seed in range(4):
         for at, size in enumerate((1, 4, 16)):
             X, s, c, truth = world(np.random.default_rng(seed), 8, (3, 2), 60 * size, 10 * size, 900 * size, 2)
-            model = JointPLDA(3, 2, tol=1e-7, max_iter=300).fit(X, s, channels=c)
+            model = JointPLDA(speaker_rank=3, channel_rank=2, tol=1e-7, max_iter=300).fit(X, s, channels=c)
             V, U = truth.loadings
             errors[at] += [
                 np.max(subspace_angles(model.V_, V)) / 4,
@@ -125,8 +125,8 @@ def test_plda_takes_the_channel_for_the_speaker_and_joint_plda_does_not():
     """Every training speaker in one channel: the failure this model exists for."""
     rng = np.random.default_rng(2)
     X, s, c, truth = world(rng, 10, (3, 2), 300, 10, 3000, 1)
-    plain = PLDA(5).fit(X, s)
-    joint = JointPLDA(3, 2).fit(X, s, channels=c)
+    plain = PLDA(speaker_rank=5).fit(X, s)
+    joint = JointPLDA(speaker_rank=3, channel_rank=2).fit(X, s, channels=c)
     V, U = truth.loadings
     inside = np.linalg.svd(np.linalg.qr(plain.V_)[0].T @ np.linalg.qr(U)[0])[1]
     assert inside.min() > 0.99  # U lies inside PLDA's speaker space
@@ -192,7 +192,7 @@ def test_noise_prior_alone_keeps_a_low_rank_and_shrinks():
     X, s, c, _ = world(rng, 6, (2, 1), 10, 4, 60)
     spread = []
     for strength in (0.0, 1.0, 100.0):
-        model = JointPLDA(2, 1, noise_prior=strength, max_iter=500).fit(X, s, channels=c)
+        model = JointPLDA(speaker_rank=2, channel_rank=1, noise_prior=strength, max_iter=500).fit(X, s, channels=c)
         assert model.V_.shape == (6, 2)
         spread.append(np.ptp(np.log(np.linalg.eigvalsh(model.D_))))
     assert spread[0] > spread[1] > spread[2]

@@ -10,7 +10,8 @@ from jointplda.linalg import inverse
 from jointplda.model.cell_sums import WithinCells
 from jointplda.model.em import run_em
 from jointplda.model.estep import e_step, solve
-from jointplda.model.interaction import cell_means, held_cells, with_cell, with_cell_factor
+from jointplda.model.interaction.cell_factor import with_cell
+from jointplda.model.interaction.cell_means import cell_means, held_cells, with_cell_factor
 from jointplda.model.kappa import KappaPrior, best_kappa
 from jointplda.model.layout import lay_out
 from jointplda.model.mstep import NoiseModel, Prior, m_step
@@ -252,7 +253,7 @@ def test_with_kappa_held_all_cells_are_one_part(name):
     X, columns, plain, _ = drawn(name)
     statistics = statistics_of(X, columns)
     means, within = cell_means(statistics)
-    held, left = held_cells(statistics, 0.6, even=0.0)
+    held, left = held_cells(statistics, 0.6, shape_weight=0.0)
     assert len(held.parts) <= len(means.parts)
     expected = log_likelihood(means, within, plain, 0.6)
     assert log_likelihood(held, left, plain) == pytest.approx(expected, rel=1e-12)

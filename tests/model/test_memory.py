@@ -38,9 +38,11 @@ def test_fit(data, kind):
     if kind == "joint, some missing":
         c = np.where(np.arange(len(c)) % 10 == 0, None, c.astype(object))
     if kind.startswith("joint"):
-        most = peak(lambda: JointPLDA(RY, RX, max_iter=2, tol=0).fit(X, s, channels=c))
+        most = peak(lambda: JointPLDA(speaker_rank=RY, channel_rank=RX, max_iter=2, tol=0).fit(X, s, channels=c))
     else:
-        most = peak(lambda: PLDA(RY, RX if kind == "plda" else 0, max_iter=2, tol=0).fit(X, s))
+        most = peak(
+            lambda: PLDA(speaker_rank=RY, channel_rank=RX if kind == "plda" else 0, max_iter=2, tol=0).fit(X, s)
+        )
     assert most < 0.6 * min(FORBIDDEN.values())
 
 

@@ -1,5 +1,7 @@
 """Priors with targets of any shape, shares of the channel, starts from the speaker, and conditions left out."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
@@ -9,11 +11,12 @@ from jointplda.errors import InputError
 from jointplda.model.channel_shrinkage import with_channel_shares
 from jointplda.model.em import run_em
 from jointplda.model.estep import e_step
-from jointplda.model.fit import Problem, fit
+from jointplda.model.fit import FitMemory, fit, restart
 from jointplda.model.layout import lay_out
 from jointplda.model.moments import moment_covariances
 from jointplda.model.mstep import NoiseModel, Prior, m_step
-from jointplda.model.parameters import Parameters
+from jointplda.model.resolve import resolve
+from jointplda.model.settings import ModelSettings
 from jointplda.model.start import start_from_moments
 from oracles.dense import DenseModel
 from worlds.designs import channels_of, draw, draw_parameters, relative, start_at_random, statistics_of, world
@@ -148,8 +151,8 @@ def data():
 
 def test_a_share_divides_what_em_finds(data):
     X, s, c = data
-    whole = JointPLDA(3, 2, tol=1e-3).fit(X, s, channels=c)
-    part = JointPLDA(3, 2, tol=1e-3, channel_share=0.4).fit(X, s, channels=c)
+    whole = JointPLDA(speaker_rank=3, channel_rank=2, tol=1e-3).fit(X, s, channels=c)
+    part = JointPLDA(speaker_rank=3, channel_rank=2, tol=1e-3, channel_share=0.4).fit(X, s, channels=c)
     UU = whole.U_ @ whole.U_.T
     assert relative(part.U_ @ part.U_.T, 0.4 * UU) < 1e-10
     assert relative(part.V_ @ part.V_.T, whole.V_ @ whole.V_.T + 0.6 * UU) < 1e-10
@@ -178,9 +181,9 @@ def test_a_channel_without_share_or_rank_is_left_out_as_in_plda(data, settings, 
 def test_one_of_two_conditions_left_out():
     X, columns, _ = draw("two conditions", seed=2)
     channels = channels_of(columns)
-    alone = JointPLDA(2, 1, tol=1e-4).fit(X, columns[0], channels=channels[:, 1])
+    alone = JointPLDA(speaker_rank=2, channel_rank=1, tol=1e-4).fit(X, columns[0], channels=channels[:, 1])
     for settings in ({"channel_rank": [0, 1]}, {"channel_rank": [2, 1], "channel_share": [0.0, 1.0]}):
-        model = JointPLDA(2, tol=1e-4, **settings).fit(X, columns[0], channels=channels)
+        model = JointPLDA(speaker_rank=2, tol=1e-4, **settings).fit(X, columns[0], channels=channels)
         assert model.channel_ranks_ == (0, 1)
         for name in ("mean_", "V_", "U_", "D_"):
             assert relative(getattr(model, name), getattr(alone, name)) < 1e-12
@@ -192,28 +195,46 @@ def test_one_of_two_conditions_left_out():
 def test_shares_out_of_range(data, share):
     X, s, c = data
     with pytest.raises(InputError, match="channel_share"):
-        JointPLDA(2, 2, channel_share=share).fit(X, s, channels=c)
+        JointPLDA(speaker_rank=2, channel_rank=2, channel_share=share).fit(X, s, channels=c)
 
 
 def test_a_rank_given_as_zero_is_not_warned_of(data, recwarn):
     X, s, c = data
-    JointPLDA(3, 0, tol=1e-3).fit(X, s, channels=c)
+    JointPLDA(speaker_rank=3, channel_rank=0, tol=1e-3).fit(X, s, channels=c)
     assert not [one for one in recwarn if issubclass(one.category, DataWarning)]
 
 
-def test_fits_that_share_a_problem_do_not_touch_each_other(data):
+def test_fits_that_share_a_memory_do_not_touch_each_other(data):
     X, s, c = data
-    problem = Problem.of(statistics_of(X, [s, c]), (6, 2))
-    fits = []
-    for strength in (0.1, 3.0, 0.1):
-        model = JointPLDA(noise_prior=strength, speaker_prior=strength, tol=1e-3)
-        fits.append(fit(problem, model._settings()).fit)
-    assert np.array_equal(fits[0].parameters.noise, fits[2].parameters.noise)
-    assert not np.array_equal(fits[0].parameters.noise, fits[1].parameters.noise)
-    model = JointPLDA(None, 2, noise_prior=0.1, speaker_prior=0.1, tol=1e-3).fit(X, s, channels=c)
-    assert model.log_likelihoods_[-1] == fits[0].log_likelihoods[-1]
-    warm = fit(problem, model._settings(), fits[0].parameters).fit
-    assert warm.start == pytest.approx(fits[0].last, rel=1e-12)
-    assert warm.last >= warm.start
-    far = Parameters.of(fits[0].parameters.mean + 1e6, fits[0].parameters.loadings, fits[0].parameters.noise)
-    assert fit(problem, model._settings(), far).fit.start > warm.start - 0.1
+    statistics, apart, together = statistics_of(X, [s, c]), FitMemory(goes_on=False), FitMemory()
+    settings = [
+        ModelSettings(channel_rank=2, noise_prior=strength, speaker_prior=strength, tol=1e-3) for strength in (0.1, 3.0)
+    ]
+    fits = [fit(statistics, settings[i], memory=apart) for i in (0, 1, 0)]
+    assert len(apart.problems) == 1
+    assert len(apart.ended) == 2
+    alone = [fit(statistics, one) for one in settings]
+    for i, j in enumerate((0, 1, 0)):
+        assert np.array_equal(fits[i].precision, alone[j].precision)
+        assert np.array_equal(fits[i].trace.log_likelihoods, alone[j].trace.log_likelihoods)
+    assert not np.array_equal(fits[0].precision, fits[1].precision)
+    model = JointPLDA(channel_rank=2, noise_prior=0.1, speaker_prior=0.1, tol=1e-3).fit(X, s, channels=c)
+    assert np.array_equal(model.log_likelihoods_, fits[0].trace.log_likelihoods)
+    warm = [fit(statistics, one, memory=together) for one in settings][1]
+    assert warm.notes.start != alone[1].notes.start
+    moved = fit(statistics, replace(settings[1], channel_prior=0.5, channel_share=0.5), memory=together)
+    assert len(together.ended) == 2
+    assert np.array_equal(moved.trace.log_likelihoods, warm.trace.log_likelihoods)
+
+
+def test_a_fit_goes_on_where_another_ended(data):
+    X, s, c = data
+    statistics = statistics_of(X, [s, c])
+    settings = ModelSettings(channel_rank=2, noise_prior=0.1, speaker_prior=0.1, tol=1e-3)
+    first = fit(statistics, settings)
+    start = restart(first, resolve(settings, statistics), statistics.conditions)
+    warm = fit(statistics, settings, start=start)
+    assert warm.notes.start == pytest.approx(first.trace.log_likelihoods[-1], rel=1e-12)
+    assert warm.trace.log_likelihoods[-1] >= warm.notes.start
+    far = replace(start, mean=start.mean + 1e6)
+    assert fit(statistics, settings, start=far).notes.start > warm.notes.start - 0.1

@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose
 from scipy.linalg import eigh
 
 from jointplda import JointPLDA
+from jointplda.model.interaction.cell_factor import joined_speaker, split_speaker
 from jointplda.model.parameters import Parameters
-from jointplda.model.speaker_split import joined_speaker, split_speaker
 
 
 def drawn(rank=3, d=5, seed=0):

@@ -108,8 +108,8 @@ def test_names_of_labels_do_not_matter_to_a_fit():
     rng = np.random.default_rng(0)
     s, c = np.repeat(np.arange(12), 6), np.tile(np.arange(3), 24)
     X = rng.normal(size=(12, 4))[s] + rng.normal(size=(3, 4))[c] + rng.normal(size=(72, 4))
-    model = JointPLDA(2, 1, tol=1e-6).fit(X, s, channels=c)
-    renamed = JointPLDA(2, 1, tol=1e-6).fit(
+    model = JointPLDA(speaker_rank=2, channel_rank=1, tol=1e-6).fit(X, s, channels=c)
+    renamed = JointPLDA(speaker_rank=2, channel_rank=1, tol=1e-6).fit(
         X, [f"speaker {99 - i}" for i in s], channels=[("channel", -int(i)) for i in c]
     )
     assert renamed.log_likelihoods_ == pytest.approx(model.log_likelihoods_, rel=1e-10)

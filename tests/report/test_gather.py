@@ -95,7 +95,7 @@ def test_channels_sit_where_U_x_is():
     X = truth.sample(speakers, channels=channels, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = JointPLDA(3, [3, 2], max_iter=20).fit(X, speakers, channels=channels)
+        model = JointPLDA(speaker_rank=3, channel_rank=[3, 2], max_iter=20).fit(X, speakers, channels=channels)
     start = 0
     for k, (rows, drawn) in enumerate(zip(([0, 1, 2], [3, 4]), gather.training_of(model).channels, strict=True)):
         U = model.U_[:, rows]

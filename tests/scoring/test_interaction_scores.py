@@ -133,7 +133,7 @@ def test_without_an_interaction_nothing_changes():
     model, _, rng = make("proportional")
     plain = JointPLDA.from_parameters(model.mean_, model.V_, model.U_, model.D_)
     nothing = JointPLDA.from_parameters(model.mean_, model.V_, model.U_, model.D_)
-    nothing.fitted_ = replace(nothing.fitted_, cell_share=0.5)
+    nothing.fitted_ = replace(nothing.fitted_, settings=replace(nothing.fitted_.settings, cell_share=0.5))
     E = rng.normal(size=(4, D))
     assert np.array_equal(plain.score_matrix(E, E), nothing.score_matrix(E, E))
     assert np.abs(plain.score_matrix(E, E) - model.score_matrix(E, E)).max() > 0.01

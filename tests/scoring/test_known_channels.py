@@ -24,7 +24,9 @@ class World:
         rooms = np.where(np.arange(40) % 5 == 0, None, (np.arange(40) % 3).astype(object))
         self.channels = np.column_stack([labels, rooms])[:, :conditions]
         self.K = conditions
-        self.model = JointPLDA(2, [2, 1][:conditions], max_iter=30, tol=1e-3).fit(self.X, self.s, self.channels)
+        self.model = JointPLDA(speaker_rank=2, channel_rank=[2, 1][:conditions], max_iter=30, tol=1e-3).fit(
+            self.X, self.s, self.channels
+        )
         self.E, self.T = 2 * rng.normal(size=(7, 4)), 2 * rng.normal(size=(6, 4))
         first = ["en", "fr", "en", "n1", None, "de", "n2"], [0, 1, 7, 2, None, 2, 2]
         second = ["en", "de", "n1", None, "n2", "fr"], [0, 7, None, 1, 2, 8]
@@ -190,7 +192,10 @@ def test_bad_weights(trained, weights, message):
 def test_plda_predicts_too():
     X, s, _, _ = world(np.random.default_rng(3), 5, (3, 1), 10, 4, 200)
     labels = [f"speaker{v}" for v in s]
-    for model in (PLDA(3, tol=1e-3).fit(X, labels), PLDA(3, 1, tol=1e-3).fit(X, labels)):
+    for model in (
+        PLDA(speaker_rank=3, tol=1e-3).fit(X, labels),
+        PLDA(speaker_rank=3, channel_rank=1, tol=1e-3).fit(X, labels),
+    ):
         assert np.mean(model.predict(X) == np.array(labels)) > 0.5
         with pytest.raises(ValueError, match="samples share no channels"):
             model.predict(X, channels=labels)
@@ -198,7 +203,9 @@ def test_plda_predicts_too():
 
 def test_pipelines_score_raw_samples(trained, tmp_path):
     w = trained
-    pipe = make_pipeline(Center(), JointPLDA(2, [2, 1][: w.K], tol=1e-3)).fit(w.X, w.s, w.channels)
+    pipe = make_pipeline(Center(), JointPLDA(speaker_rank=2, channel_rank=[2, 1][: w.K], tol=1e-3)).fit(
+        w.X, w.s, w.channels
+    )
     pipe.save(tmp_path / "p.safetensors")
     centre = pipe[0].offset_
     E, T, model = w.E - centre, w.T - centre, pipe[-1]
@@ -262,8 +269,8 @@ def test_a_condition_of_rank_zero_changes_nothing():
     w = World(1)
     frame = np.column_stack([np.full(40, "same", dtype=object), w.channels[:, 0]])
     with pytest.warns(Warning, match="left out"):
-        two = JointPLDA(2, max_iter=30, tol=1e-3).fit(w.X, w.s, frame)
-    one = JointPLDA(2, max_iter=30, tol=1e-3).fit(w.X, w.s, w.channels)
+        two = JointPLDA(speaker_rank=2, max_iter=30, tol=1e-3).fit(w.X, w.s, frame)
+    one = JointPLDA(speaker_rank=2, max_iter=30, tol=1e-3).fit(w.X, w.s, w.channels)
     assert two.channel_ranks_[0] == 0
     ce, ct = (np.column_stack([np.full(len(c), "same", dtype=object), c]) for c in (w.ce, w.ct))
     pairs = [
@@ -278,7 +285,7 @@ def test_a_condition_of_rank_zero_changes_nothing():
 
 def test_labels_of_another_type_are_a_warning():
     X, s, c, _ = world(np.random.default_rng(5), 4, (2, 1), 10, 3, 100)
-    model = JointPLDA(2, 1, tol=1e-2).fit(X, s, c)
+    model = JointPLDA(speaker_rank=2, channel_rank=1, tol=1e-2).fit(X, s, c)
     with pytest.warns(Warning, match="Are they of another type"):
         model.score_matrix(X[:2], X[2:4], enroll_channels=["0", "1"], test_channels=["0", "2"])
 
@@ -291,7 +298,9 @@ def test_too_many_speakers_to_keep(monkeypatch):
 
 def test_a_pipeline_passes_labels_to_predict(trained):
     w = trained
-    pipe = make_pipeline(Center(), JointPLDA(2, [2, 1][: w.K], tol=1e-3)).fit(w.X, w.s, w.channels)
+    pipe = make_pipeline(Center(), JointPLDA(speaker_rank=2, channel_rank=[2, 1][: w.K], tol=1e-3)).fit(
+        w.X, w.s, w.channels
+    )
     model, T = pipe[-1], w.X - pipe[0].offset_
     with_labels, without = model.predict(T, w.channels), model.predict(T)
     assert (with_labels != without).any()
@@ -304,7 +313,7 @@ def test_two_named_sides_are_matched_by_name_where_training_had_no_names(use_tra
     s, lang, mic = np.repeat(np.arange(20), 6), rng.integers(0, 3, 120), rng.integers(0, 3, 120)
     X = rng.normal(size=(20, 4))[s] + rng.normal(size=(3, 4))[lang] + rng.normal(size=(3, 4))[mic]
     X += rng.normal(size=X.shape)
-    model = JointPLDA(2, [1, 1], tol=1e-2).fit(X, s, channels=np.column_stack([lang, mic]))
+    model = JointPLDA(speaker_rank=2, channel_rank=[1, 1], tol=1e-2).fit(X, s, channels=np.column_stack([lang, mic]))
     frame = pd.DataFrame({"lang": lang, "mic": mic})
     turned, E, T = frame[["mic", "lang"]], X[:4], X[50:53]
     known = {"use_training": use_training}

@@ -5,13 +5,14 @@ import pytest
 
 from jointplda import Statistics
 from jointplda.calibration import fit_affine
-from jointplda.selection.candidates import Candidate, CandidateResult, strongest, worse
+from jointplda.model.settings import ModelSettings
+from jointplda.selection.candidates import CandidateResult, strongest, worse
 from jointplda.selection.design import design_of
 from jointplda.selection.held_out_calibration import CalibrationTrials, calibrate_held_out
 
 
 def result(*min_cllrs, strength=1.0):
-    return CandidateResult(Candidate(strength, strength, (), (), ()), min_cllrs, min_cllrs, 0.0)
+    return CandidateResult(ModelSettings(noise_prior=strength, speaker_prior=strength), min_cllrs, min_cllrs, 0.0)
 
 
 def test_worse_is_by_more_than_one_standard_error_of_the_difference():

@@ -7,11 +7,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from jointplda import JointPLDA
-from jointplda.selection.candidates import LADDER, Candidate, CandidateResult
+from jointplda.model.settings import ModelSettings
+from jointplda.selection.candidates import LADDER, CandidateResult
 from jointplda.selection.design import Design, design_of
 from jointplda.selection.fold_trials import all_pairs, cell_weights
 from jointplda.selection.folds import make_folds
-from jointplda.selection.search import CONFOUNDED, FIRST, FORMS, Search
+from jointplda.selection.search import CONFOUNDED_STRENGTHS, FIRST_STRENGTHS, FORMS, Search
 from oracles import metric_definitions
 from worlds.automatic import ALONE, NO_EFFECT, small_world
 
@@ -20,6 +21,11 @@ def searching(X, s, c, kind=Search, callback=None, design=None, **settings):
     rng, model = np.random.default_rng(0), JointPLDA(max_iter=25, tol=1e-3)
     folds = make_folds(X, s, c, 4, rng)
     return kind(folds, design or design_of(folds.statistics, rng), model._settings(), rng, callback, **settings)
+
+
+def candidate(noise_prior, speaker_prior, channel_rank, channel_share, channel_prior, interaction=0.0, cell_share=1.0):
+    settings = dict(locals())
+    return ModelSettings(max_iter=25, tol=1e-3, **settings)
 
 
 class Told(Search):
@@ -32,7 +38,7 @@ class Told(Search):
 
 
 @pytest.mark.parametrize(
-    ("best", "tried"), [(1.0, FIRST), (0.01, LADDER[1:8]), (30.0, LADDER[5:]), (0.001, LADDER[:8])]
+    ("best", "tried"), [(1.0, FIRST_STRENGTHS), (0.01, LADDER[1:8]), (30.0, LADDER[5:]), (0.001, LADDER[:8])]
 )
 def test_the_ladder_is_climbed_to_the_best_strength(best, tried):
     search = searching(*small_world(), Told)
@@ -42,18 +48,18 @@ def test_the_ladder_is_climbed_to_the_best_strength(best, tried):
     assert (found.candidate.noise_prior, found.candidate.speaker_prior) == (best, best)
     assert {one.noise_prior for one in search.tried if one.noise_prior == one.speaker_prior} == set(tried)
     assert [one for one in search.tried.values() if one.chosen] == [found]
-    assert found.candidate.channel_ranks == (3,)
-    assert {one.channel_ranks for one in search.tried} == {(3,), (1,), (0,)}
+    assert found.candidate.channel_rank == (3,)
+    assert {one.channel_rank for one in search.tried} == {(3,), (1,), (0,)}
 
 
 @pytest.mark.parametrize(("gains", "taken"), [([3, 1, 2, 2], True), ([9, -4, 1, -3], False), ([0, 0, 0, 0], False)])
 @pytest.mark.parametrize(
     "change",
     [
-        {"channel_ranks": (0,), "channel_priors": (0.0,), "interaction": 0.0},
-        {"channel_ranks": (1,)},
-        {"channel_priors": (0.3,)},
-        {"channel_priors": (3.0,)},
+        {"channel_rank": (0,), "channel_prior": (0.0,), "interaction": 0.0},
+        {"channel_rank": (1,)},
+        {"channel_prior": (0.3,)},
+        {"channel_prior": (3.0,)},
         {"noise_prior": 3.0},
         {"speaker_prior": 0.3},
         {"interaction": 0.0},
@@ -65,7 +71,7 @@ def test_the_ladder_is_climbed_to_the_best_strength(best, tried):
 def test_fewer_columns_or_another_prior_are_taken_only_if_clearly_better(gains, taken, change):
     search = searching(*small_world(), Told)
     search.forms = FORMS  # whatever the sizes of cells
-    plain = Candidate(1.0, 1.0, (3,), (1.0,), (1.0,), "proportional")
+    plain = candidate(1.0, 1.0, (3,), (1.0,), (1.0,), "proportional")
     changed = replace(plain, **change)
     far = [0.5, 0.4, 0.6, 0.5]
     search.table = lambda one: {plain: far, changed: np.subtract(far, np.array(gains) / 100)}.get(one, np.ones(4))
@@ -76,11 +82,11 @@ def test_fewer_columns_or_another_prior_are_taken_only_if_clearly_better(gains, 
 def test_without_crossed_speakers_the_strongest_within_one_standard_error_is_taken(losses, strength):
     search = searching(*small_world(channels_per_speaker=1), Told, design=Design((0,), (ALONE,)))
     noise = {1.0: [0, 0, 0, 0], 3.0: [4, -4, 1, -1], 10.0: [7, -7, 1, -1], 30.0: [1, -1, 0, 0]}
-    cost = dict(zip(CONFOUNDED, losses))
+    cost = dict(zip(CONFOUNDED_STRENGTHS, losses))
     search.table = lambda one: 0.5 + (cost[one.noise_prior] + np.array(noise[one.noise_prior])) / 100
     found = search.run()
-    assert found.candidate == Candidate(strength, strength, (3,), (ALONE.share,), (1.0,), "split")
-    assert [one.noise_prior for one in search.tried] == [*CONFOUNDED, strength]
+    assert found.candidate == candidate(strength, strength, (3,), (ALONE.share,), (1.0,), "split")
+    assert [one.noise_prior for one in search.tried] == [*CONFOUNDED_STRENGTHS, strength]
     assert [(one.interaction, one.cell_share) for one in search.tried][4:] == [("proportional", 1.0)]
 
 
@@ -103,7 +109,7 @@ def test_channels_without_effect_have_no_columns():
     search = searching(*small_world(channels_per_speaker=1), Told)
     search.design = Design((0,), (NO_EFFECT,))
     search.table = lambda one: np.full(4, 0.5)
-    assert search.run().candidate == Candidate(30.0, 30.0, (0,), (0.0,), (0.0,))
+    assert search.run().candidate == candidate(30.0, 30.0, (0,), (0.0,), (0.0,))
 
 
 def test_an_interrupt_ends_the_search_with_the_best_so_far():
@@ -146,11 +152,11 @@ def test_criteria_are_those_of_the_public_model(channels_per_speaker, rank, shar
     X, s, c = small_world(channels_per_speaker=channels_per_speaker)
     c = np.where((s < 5) & (np.arange(len(s)) % 2 == 0), (c + 1) % 4, c)  # too few in two channels, but some
     search = searching(X, s, c)
-    candidate = Candidate(0.3, 1.0, (rank,), (share,), (prior,), interaction, cell_share)
-    found = search.attempt(candidate)
+    tried = candidate(0.3, 1.0, (rank,), (share,), (prior,), interaction, cell_share)
+    found = search.attempt(tried)
     every, moved_there = [], 0
     for i, fold in enumerate(search.folds.folds):
-        model = JointPLDA(max_iter=25, tol=1e-3, **candidate.settings()).fit_statistics(fold.training)
+        model = JointPLDA(max_iter=25, tol=1e-3, **tried.searched).fit_statistics(fold.training)
         scores = model.score_matrix(fold.X, fold.X)[*np.triu_indices(len(fold.X), 1)]
         pairs = all_pairs(fold.codes)
         weights = cell_weights(pairs.target, pairs.same_channel)
@@ -161,7 +167,7 @@ def test_criteria_are_those_of_the_public_model(channels_per_speaker, rank, shar
         every += [np.stack([scores, pairs.target, pairs.same_channel]), np.stack([moved, moved**0, 0 * moved])]
         moved_there += len(moved)
     assert found.criterion == pytest.approx(np.mean(found.min_cllrs), rel=1e-14)
-    scores, target, weights, fold_of = search.calibration_trials(candidate)
+    scores, target, weights, fold_of = search.calibration_trials(tried)
     assert_array_equal(np.unique(fold_of), np.arange(len(search.folds.folds)))
     expected = np.concatenate(every, axis=1)
     assert_allclose(scores, expected[0], rtol=1e-8, atol=1e-8)

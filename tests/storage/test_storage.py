@@ -25,7 +25,7 @@ def data():
 @pytest.fixture(scope="module")
 def model(data):
     X, s, c = data
-    return JointPLDA(2, 2, tol=1e-3, callback=lambda _: None).fit(X, s, channels=c)
+    return JointPLDA(speaker_rank=2, channel_rank=2, tol=1e-3, callback=lambda _: None).fit(X, s, channels=c)
 
 
 def test_round_trip(model, data, tmp_path):
@@ -174,7 +174,7 @@ def test_pipelines(data, tmp_path):
     X, s, c = data
     path = tmp_path / "pipe.safetensors"
     steps = [Center(), LengthNorm(), PCA(5), LDA(4)]
-    pipe = make_pipeline(*steps, JointPLDA(2, 2, tol=1e-3)).fit(X, s, channels=c)
+    pipe = make_pipeline(*steps, JointPLDA(speaker_rank=2, channel_rank=2, tol=1e-3)).fit(X, s, channels=c)
     pipe.save(path)
     loaded = Pipeline.load(path)
     assert [name for name, _ in loaded.steps] == [name for name, _ in pipe.steps]
@@ -191,7 +191,7 @@ def test_pipelines(data, tmp_path):
 
 def test_pipelines_refuse_what_they_cannot_store(data, tmp_path):
     X, s, c = data
-    pipe = make_pipeline(SklearnPCA(3), JointPLDA(2, 2, tol=1e-3)).fit(X, s, channels=c)
+    pipe = make_pipeline(SklearnPCA(3), JointPLDA(speaker_rank=2, channel_rank=2, tol=1e-3)).fit(X, s, channels=c)
     with pytest.raises(FileError, match=r"Step 'pca' \(PCA\) cannot be stored.*jointplda.preprocessing.PCA"):
         pipe.save(tmp_path / "pipe.safetensors")
     with pytest.raises(InputError, match="last step must be a PLDA, JointPLDA or JointPLDACV"):
@@ -202,7 +202,7 @@ def test_pipelines_refuse_what_they_cannot_store(data, tmp_path):
 def test_files_of_later_releases(data, tmp_path):
     X, s, c = data
     path = tmp_path / "pipe.safetensors"
-    make_pipeline(Center(), JointPLDA(2, 2, tol=1e-3)).fit(X, s, channels=c).save(path)
+    make_pipeline(Center(), JointPLDA(speaker_rank=2, channel_rank=2, tol=1e-3)).fit(X, s, channels=c).save(path)
     with safe_open(path, framework="numpy") as stored:
         record = json.loads(stored.metadata()["jointplda"])["record"]
     change(path, record={"steps": [record["steps"][0] | {"transformer": "Warp"}]})
@@ -218,7 +218,7 @@ def test_feature_names_survive(tmp_path, data):
 
     X, s, c = data
     frame = pd.DataFrame(X, columns=[f"e{i}" for i in range(6)])
-    model = JointPLDA(2, 2, tol=1e-3).fit(frame, s, channels=c)
+    model = JointPLDA(speaker_rank=2, channel_rank=2, tol=1e-3).fit(frame, s, channels=c)
     model.save(tmp_path / "m.safetensors")
     assert JointPLDA.load(tmp_path / "m.safetensors").feature_names_in_.tolist() == list(frame.columns)
 
@@ -234,6 +234,8 @@ def test_folders_links_and_names(model, data, tmp_path):
     model.save(tmp_path / "link")
     assert (tmp_path / "link").is_symlink()
     assert JointPLDA.load(tmp_path / "real.safetensors").n_iter_ == model.n_iter_
-    pipe = Pipeline([("middle", Center()), ("backend", JointPLDA(2, 2, tol=1e-3))]).fit(X, s, c)
+    pipe = Pipeline([("middle", Center()), ("backend", JointPLDA(speaker_rank=2, channel_rank=2, tol=1e-3))]).fit(
+        X, s, c
+    )
     pipe.save(tmp_path / "pipe")
     assert list(Pipeline.load(tmp_path / "pipe").named_steps) == ["middle", "backend"]

@@ -10,7 +10,7 @@ from worlds.designs import draw_parameters, world
 ALONE = ChannelTest("channel", 30, 5, 4.0, 0.002)
 NO_EFFECT = ChannelTest("channel", 30, 5, 1.1, 0.3)
 FIXED = {"max_iter": 25, "tol": 1e-3}
-RECORDS = ("best_params_", "candidates_", "design_", "checked_", "calibration_")
+RECORDS = ("best_params_", "candidates_", "design_", "held_out_cllr_", "calibration_")
 
 
 def quietly(model, X, s, c=None):

@@ -70,7 +70,7 @@ def write_kaldi(folder, name, world):
 
 
 def api_model(world):
-    pipe = make_pipeline(Center(), LengthNorm(), PCA(8), JointPLDA(4, 2, max_iter=30))
+    pipe = make_pipeline(Center(), LengthNorm(), PCA(8), JointPLDA(speaker_rank=4, channel_rank=2, max_iter=30))
     return pipe.fit(world.X, world.speaker, channels=world.language)
 
 

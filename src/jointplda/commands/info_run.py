@@ -52,9 +52,9 @@ def _model(path: Path) -> dict[str, Any]:
         result["chosen"] = pipe[-1].best_params_
         result["candidates"] = len(pipe[-1].candidates_)
         result["held-out Cllr"] = {
-            "raw": pipe[-1].checked_.raw_cllr,
-            "calibrated": pipe[-1].checked_.calibrated_cllr,
-            "at best": pipe[-1].checked_.min_cllr,
+            "raw": pipe[-1].held_out_cllr_.raw_cllr,
+            "calibrated": pipe[-1].held_out_cllr_.calibrated_cllr,
+            "at best": pipe[-1].held_out_cllr_.min_cllr,
         }
     channels = training_channels(model)
     return result | ({"channels": channels} if channels else {})

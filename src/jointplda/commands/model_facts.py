@@ -22,11 +22,8 @@ def input_dimension(pipe: Pipeline) -> int:
 
 def em_ranks(model: Model) -> list[int]:
     """Ranks of V and of the U of every condition as EM found them, before channel shares and priors filled them up."""
-    if model.fitted_.shrinkage is None:
-        return [model.V_.shape[1], *model.channel_ranks_]
-    speaker, *channels = model.fitted_.shrinkage.ranks
-    kept = iter(channels)
-    return [speaker, *(next(kept) if rank else 0 for rank in model.channel_ranks_)]
+    settings = model.fitted_.settings
+    return [settings.speaker_rank or 0, *settings.channel_rank]
 
 
 def training_channels(model: Model) -> dict[str, list[str]]:
@@ -42,5 +39,5 @@ def interaction_fact(model: Any) -> str:
     """The form of the interaction of a fitted model, kappa, its share of the variance, and its share in scores."""
     fitted, form = model.fitted_, getattr(model, "interaction", 0.0)
     share = f"{100 * fitted.variance_shares['interaction']:.0f} % of the variance"
-    counted = "" if fitted.cell_share == 1.0 else f", cell share {fitted.cell_share:g}"
+    counted = "" if fitted.settings.cell_share == 1.0 else f", cell share {fitted.settings.cell_share:g}"
     return f"{form if isinstance(form, str) else 'given'}, kappa {model.interaction_:.3g} ({share}){counted}"

@@ -15,9 +15,9 @@ from jointplda.errors import InputError, Remedy
 from jointplda.estimators.automatic import JointPLDACV
 from jointplda.estimators.pipeline import Pipeline, automatic_pipeline, make_pipeline
 from jointplda.evaluation.labelled_samples import LabelledSamples
+from jointplda.model.settings import ModelSettings
 from jointplda.preprocessing import LDA, PCA, Center, LengthNorm
 from jointplda.progress import Progress, ProgressCallback
-from jointplda.selection.candidates import Candidate
 
 STEPS: dict[str, Callable[[Any], Any]] = {
     "center": lambda _: Center(),
@@ -93,11 +93,11 @@ def search_progress(messages: Messages) -> Iterator[ProgressCallback]:
         yield show
 
 
-def candidate_text(candidate: Candidate) -> str:
+def candidate_text(candidate: ModelSettings) -> str:
     """A candidate of the search in a few words."""
     ranks = "".join(
         f", U of rank {rank}" + (f" with prior {prior:g}" if prior else "")
-        for rank, prior in zip(candidate.channel_ranks, candidate.channel_priors, strict=True)
+        for rank, prior in zip(candidate.channel_rank, candidate.channel_prior, strict=True)
     )
     form = interaction_text(candidate.interaction, candidate.cell_share)
     interaction = f", interaction {form}" if candidate.interaction else ""
@@ -117,9 +117,9 @@ def candidate_rows(model: JointPLDACV) -> list[list[str]]:
         candidate = result.candidate
         rows.append([
             f"{candidate.noise_prior:g}", f"{candidate.speaker_prior:g}",
-            " + ".join(map(str, candidate.channel_ranks)) or "-",
-            " + ".join(f"{share:.2f}" for share in candidate.channel_shares) or "-",
-            " + ".join(f"{prior:g}" for prior in candidate.channel_priors) or "-",
+            " + ".join(map(str, candidate.channel_rank)) or "-",
+            " + ".join(f"{share:.2f}" for share in candidate.channel_share) or "-",
+            " + ".join(f"{prior:g}" for prior in candidate.channel_prior) or "-",
             interaction_text(candidate.interaction, candidate.cell_share),
             f"{result.criterion:.4f} ± {result.error:.4f}", f"{sum(result.cllrs) / len(result.cllrs):.3f}",
             f"{result.seconds:.1f} s", "chosen" if result.chosen else "",
@@ -138,7 +138,7 @@ def search_facts(model: JointPLDACV) -> list[tuple[str, str]]:
                 f"test of {test.condition}",
                 f"F {test.ratio:.3g}, p {test.p_value:.2g} ({test.speakers} speakers, {test.channels} channels)",
             ))  # fmt: skip
-    held_out = model.checked_
+    held_out = model.held_out_cllr_
     raw = f"{held_out.raw_cllr:.3f} bits raw"
     if held_out.raw_cllr > 1:
         raw += " (overconfident: worse than no score at all)"
@@ -160,12 +160,12 @@ def search_result(model: JointPLDACV) -> dict[str, Any]:
     return {
         "chosen": model.best_params_,
         "candidates": [
-            {**asdict(result.candidate), "criterion": result.criterion, "error": result.error,
+            {**result.candidate.searched, "criterion": result.criterion, "error": result.error,
              "min_cllrs": list(result.min_cllrs), "cllrs": list(result.cllrs), "seconds": result.seconds,
              "chosen": result.chosen}
             for result in model.candidates_
         ],
         "design": asdict(model.design_),
-        "held_out": asdict(model.checked_),
+        "held_out": asdict(model.held_out_cllr_),
         "calibration": None if calibration is None else asdict(calibration),
     }  # fmt: skip

@@ -32,7 +32,7 @@ from jointplda.scoring.scorer import Scorer
 from jointplda.selection.candidates import CandidateResult
 from jointplda.selection.design import Design, design_of
 from jointplda.selection.folds import make_folds
-from jointplda.selection.held_out_calibration import Checked, calibrate_held_out
+from jointplda.selection.held_out_calibration import HeldOutCllr, calibrate_held_out
 from jointplda.selection.search import Search
 from jointplda.selection.selection_record import Selection
 
@@ -90,7 +90,7 @@ class JointPLDACV(ModelEstimator):
         The same as records.
     design_ : Design
         How speakers and channels are crossed, and the results of the tests of channels.
-    checked_ : Checked
+    held_out_cllr_ : HeldOutCllr
         Cllr on held-out training speakers, before and after calibration.
     calibration_ : AffineCalibration or None
         The calibration of scores.
@@ -106,7 +106,7 @@ class JointPLDACV(ModelEstimator):
     >>> model = JointPLDACV().fit(X, speakers, channels=languages)
     >>> sorted(model.best_params_)
     ['cell_share', 'channel_prior', 'channel_rank', 'channel_share', 'interaction', 'noise_prior', 'speaker_prior']
-    >>> model.checked_.calibrated_cllr < 0.9
+    >>> model.held_out_cllr_.calibrated_cllr < 0.9
     True
     """
 
@@ -188,9 +188,10 @@ class JointPLDACV(ModelEstimator):
     ) -> None:
         if calibration is None:
             warn("Held-out targets score no higher than held-out non-targets: the model is not calibrated.")
-        logger.info("%s", self.checked_)
-        if not self.calibrate and self.checked_.overconfident:
-            warn(f"The log-likelihood ratios are overconfident ({self.checked_}). Let the model calibrate its scores.")
+        logger.info("%s", self.held_out_cllr_)
+        if not self.calibrate and self.held_out_cllr_.overconfident:
+            what = f"The log-likelihood ratios are overconfident ({self.held_out_cllr_})"
+            warn(f"{what}. Let the model calibrate its scores.")
         warn_of_design(design, statistics)
         if interrupted:
             warn(f"The search was interrupted: the best of {len(self.candidates_)} candidate(s) so far is kept.")
@@ -247,9 +248,9 @@ class JointPLDACV(ModelEstimator):
         return self.selection_.design
 
     @property
-    def checked_(self) -> Checked:
+    def held_out_cllr_(self) -> HeldOutCllr:
         """Cllr on held-out training speakers, before and after calibration."""
-        return self.selection_.checked
+        return self.selection_.held_out
 
     @property
     def calibration_(self) -> AffineCalibration | None:

@@ -220,7 +220,10 @@ class BasePLDA(ModelEstimator):
 
     @classmethod
     def _from_description(cls, description: model_file.ModelDescription) -> Self:
-        model = cls(**description.settings)
+        settings = dict(description.settings)
+        if "interaction_prior" in settings:
+            settings["interaction_prior"] = tuple(settings["interaction_prior"])
+        model = cls(**settings)
         model._take(description.fitted)
         model_file.restore_feature_names(model, description)
         return model

@@ -2,7 +2,7 @@
 
 from typing import Any, Self
 
-from jointplda._validation import check_choice, check_number
+from jointplda._validation import check_choice
 from jointplda.errors import InputError
 from jointplda.estimators.base import BasePLDA
 from jointplda.model.fitted import FittedModel
@@ -72,11 +72,11 @@ class PLDA(BasePLDA):
         return self._fit_samples(X, y, None)
 
     def _settings(self) -> ModelSettings:
-        rank = check_number("channel_rank", self.channel_rank, 0, whole=True)
         noise = check_choice("noise", self.noise, ("auto", "full", "diagonal"))
-        noise = noise if noise != "auto" else "diagonal" if rank else "full"
+        noise = noise if noise != "auto" else "diagonal" if self.channel_rank else "full"
         values = {name: getattr(self, name) for name in RULES if hasattr(self, name)}
-        return checked_settings({**values, "noise": noise, "channel_rank": (int(rank),) if rank else ()})
+        ranks = (self.channel_rank,) if self.channel_rank else ()
+        return checked_settings({**values, "noise": noise, "channel_rank": ranks})
 
     def _of_model(self, statistics: Statistics) -> Statistics:
         return statistics.with_channel_per_sample() if self.channel_rank else statistics.without_channels()

@@ -126,8 +126,9 @@ class ModelSettings:
     def __post_init__(self) -> None:
         for name, rule in RULES.items():
             value = getattr(self, name)
-            if rule.per_condition and isinstance(value, list | np.ndarray) and np.ndim(value):
-                object.__setattr__(self, name, tuple(np.asarray(value, dtype=object).tolist()))
+            if rule.per_condition and isinstance(value, list | np.ndarray):
+                listed = value.tolist() if isinstance(value, np.ndarray) else value
+                object.__setattr__(self, name, tuple(listed) if isinstance(listed, list) else listed)
 
     @property
     def searched(self) -> dict[str, Any]:

@@ -26,7 +26,7 @@ class CalibrationTrials(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Checked:
+class HeldOutCllr:
     """Cllr of the chosen settings on held-out training speakers, in bits.
 
     Same- and cross-channel trials have equal weight.
@@ -65,7 +65,7 @@ class Checked:
 
 def calibrate_held_out(
     trials: CalibrationTrials, speakers: int, *, confounded: bool
-) -> tuple[AffineCalibration | None, Checked]:
+) -> tuple[AffineCalibration | None, HeldOutCllr]:
     """Fit a calibration to the pairs of held-out speakers, and measure Cllr before and after it.
 
     The label smoothing is 1 / (speakers + 2), the rule of succession, or 0 if speakers and channels are crossed, there
@@ -81,7 +81,7 @@ def calibrate_held_out(
         fitted = fit_affine(scores, target, weights=weights, label_smoothing=smoothing)
     calibration = fitted if fitted.scale > 0 else None
     after = scores if calibration is None else calibration.apply(scores)
-    checked = Checked(
+    checked = HeldOutCllr(
         raw_cllr=cllr(scores, target, weights),
         calibrated_cllr=cllr(after, target, weights),
         min_cllr=min_cllr(scores, target, weights),

@@ -8,7 +8,7 @@ import numpy as np
 
 from jointplda.selection.candidates import CandidateResult
 from jointplda.selection.design import Design
-from jointplda.selection.held_out_calibration import Checked
+from jointplda.selection.held_out_calibration import HeldOutCllr
 
 
 @dataclass(frozen=True)
@@ -21,13 +21,13 @@ class Selection:
         All candidates in the order in which they were tried; one of them is chosen.
     design : Design
         How speakers and channels are crossed in training.
-    checked : Checked
+    held_out : HeldOutCllr
         Cllr on held-out training speakers, before and after calibration.
     """
 
     candidates: tuple[CandidateResult, ...]
     design: Design
-    checked: Checked
+    held_out: HeldOutCllr
 
     @cached_property
     def best_index(self) -> int:
