@@ -19,17 +19,16 @@ from jointplda._typing import AnyArray, Array
 from jointplda.errors import InputError, warn
 from jointplda.labels import MISSING, encode
 from jointplda.model.fitted import FittedModel
-from jointplda.model.parameters import CELL, CONDITION
 from jointplda.progress import ProgressCallback
 from jointplda.scoring.channel_arguments import ChannelArguments, check_length, names_of
-from jointplda.scoring.enrollment import Enrollment, enroll_known, factors_of
+from jointplda.scoring.enrollment import Enrollment, enroll_known
 from jointplda.scoring.enrollment_scores import EnrollmentScorer
-from jointplda.scoring.known_channels import KnownChannelPairs, KnownChannels
+from jointplda.scoring.known_channels import KnownChannels
+from jointplda.scoring.known_pairs import KnownChannelPairs
 from jointplda.scoring.pairs import PairModel, PairScorer, PreparedSide
 from jointplda.scoring.partitions import Solver
 from jointplda.scoring.projection import Projection, Projections
 from jointplda.scoring.sets import SetScorer
-from jointplda.scoring.training_cells import TrainingCells
 from jointplda.scoring.trial_arguments import beam_width, checked_pairs, chosen_models, score_dtype
 
 FLOAT32_ERROR = 2e-3
@@ -57,16 +56,6 @@ class Scorer:
         self.fitted = fitted
         self.arguments = ChannelArguments(fitted)
 
-    @property
-    def shareable(self) -> tuple[int, ...]:
-        """The conditions whose channels samples can share, as factors."""
-        return self.fitted.scored.of_kind(CONDITION)
-
-    @property
-    def cell_factor(self) -> int | None:
-        """The factor of the cell; None where nothing of it is shared."""
-        return next(iter(self.fitted.scored.of_kind(CELL)), None)
-
     @cached_property
     def pair_model(self) -> PairModel:
         """All hypotheses about a pair of samples."""
@@ -77,39 +66,15 @@ class Scorer:
         """All projections of samples on the latents."""
         return Projections(self.fitted.scored)
 
-    @cached_property
+    @property
     def projection(self) -> Projection:
-        """The projection that keeps the speaker and every condition that samples can share."""
-        return self.projections.of(factors_of(self.shareable, cell=self.cell_factor))
+        """The projection that keeps every factor that samples can share."""
+        return self.projections.shared
 
     @cached_property
     def known_channels(self) -> KnownChannels:
         """Channels and speakers of training with their posterior; raises if the model does not have it."""
-        fitted = self.fitted
-        if fitted.training is None:
-            raise InputError(
-                "This model does not know its training channels and speakers: it was made from parameters, or there "
-                "were too many of them to keep."
-            )
-        return KnownChannels(
-            self.projections, self.shareable, fitted.training, self.cell_factor, fitted.used, self._training_cells()
-        )
-
-    def _training_cells(self) -> TrainingCells | None:
-        fitted, training = self.fitted, self.fitted.training
-        if self.cell_factor is None or training is None or training.cell_codes is None:
-            return None
-        assert training.cell_counts is not None
-        assert training.cell_means is not None
-        return TrainingCells(
-            fitted.mean,
-            fitted.parameters.noise,
-            fitted.cell_loading @ fitted.cell_loading.T,
-            fitted.settings.cell_share,
-            training.cell_codes,
-            training.cell_counts,
-            training.cell_means,
-        )
+        return KnownChannels(self.projections, self.fitted)
 
     def prepare(self, X: Any, dtype: Any = None) -> PreparedSide:
         """Prepare samples X (n, d) once, to be scored many times by ``matrix`` and ``trials``."""
@@ -196,7 +161,7 @@ class Scorer:
             rows = np.flatnonzero(codes == MISSING)[:5].tolist()
             raise InputError(f"every sample needs a model, and row(s) {rows} have none.", parameter="models")
         phi, scored = self.projection.project(matrix), self.fitted.scored
-        if channels is None and self.shareable:
+        if channels is None and self.projections.conditions:
             order = np.argsort(codes, kind="stable")
             samples = np.split(phi[order], np.cumsum(np.bincount(codes, minlength=len(labels)))[:-1])
             return Enrollment(tuple(labels), False, (), None, False, (), tuple(samples), scored)
@@ -215,7 +180,7 @@ class Scorer:
         chosen = chosen_models(enrollment, models)
         matrix = self._samples(test, "test")
         known, dtype = self.known_channels if enrollment.trained else None, score_dtype(options.dtype, test)
-        scorer = EnrollmentScorer(self.projections, self.shareable, matrix, dtype, known, self.cell_factor)
+        scorer = EnrollmentScorer(self.projections, matrix, dtype, known)
         if enrollment.channels_known:
             codes = None
             if test_channels is not None:
@@ -245,7 +210,7 @@ class Scorer:
         result = np.empty(len(rows))
         for at, (i, j) in enumerate(rows):
             a, b = sides[0][i], sides[1][j]
-            if codes is None and self.shareable:
+            if codes is None and self.projections.conditions:
                 result[at] = scorer.unknown(a, b)
             else:
                 of_pair = np.zeros((len(a) + len(b), 0), dtype=np.int64)
@@ -269,7 +234,7 @@ class Scorer:
         known = self.known_channels
         matrix = self._samples(X, "X")
         levels, _ = self.arguments.codes_like(channels, known.labels, len(matrix), "channels")
-        values = known.speaker_log_likelihoods(matrix, np.where(levels < known.sizes, levels, MISSING))
+        values = known.speaker_log_likelihoods(matrix, known.of_training(levels))
         normalised: Array = log_softmax(values, axis=1)
         return normalised[:, self.speaker_order]
 
@@ -287,7 +252,7 @@ class Scorer:
         return self.known_channels if wanted and self.fitted.training is not None else None
 
     def _labels(self, known: KnownChannels | None) -> tuple[tuple[Any, ...], ...]:
-        return tuple(() for _ in self.shareable) if known is None else known.labels
+        return tuple(() for _ in self.projections.conditions) if known is None else known.labels
 
     def _samples(self, X: Any, parameter: str) -> Array:
         """Samples as float64, after the checks of ``_numbers``."""
