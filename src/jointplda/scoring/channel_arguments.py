@@ -81,9 +81,11 @@ class ChannelArguments:
     def set_codes(
         self, sides: list[list[Array]], channels: tuple[Any, Any], labels: Labels
     ) -> list[list[IntArray]] | None:
-        """Codes of every set as positions in ``labels`` and new labels; None if no set has labels."""
+        """Codes of every set as positions in ``labels`` and new labels; None if no channel is known."""
         if all(of_side is None for of_side in channels):
-            return None
+            if self.kept:
+                return None
+            channels = [None] * len(sides[0]), [None] * len(sides[1])
         for sets, of_side in zip(sides, channels, strict=True):
             if of_side is None or len(of_side) != len(sets):
                 raise InputError("channels_a, channels_b: expected labels for every set on both sides, or for none.")

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from jointplda._typing import Array, IntArray
+from jointplda.linalg import equal_rows
 from jointplda.model.parameters import Parameters
 from jointplda.scoring.evidence import Solved, apart
 from jointplda.scoring.known_channels import KnownChannels
@@ -110,16 +111,14 @@ def enroll_known(
     models, local, phi = models[order], local[order], phi[order]
     counts = np.bincount(models, minlength=n_models)
     start = np.concatenate([[0], np.cumsum(counts)])
-    K = local.shape[1]
     trained = np.full_like(local, NEW) if known is None else known.of_training(codes[order])
     rows = np.concatenate([local, trained], axis=1)
     groups: list[Group] = []
     for size in np.unique(counts):
         of_size = np.flatnonzero(counts == size)
         at = start[of_size][:, None] + np.arange(size)
-        patterns, which = np.unique(rows[at].reshape(len(of_size), -1), axis=0, return_inverse=True)
-        for g, pattern in enumerate(patterns.reshape(len(patterns), size, 2 * K)):
-            members = np.flatnonzero(which.reshape(-1) == g)
+        for pattern, members in equal_rows(rows[at].reshape(len(of_size), -1)):
+            pattern = pattern.reshape(size, -1)
             groups.append(_group(pattern, of_size[members], phi[at[members]], labels, solver, known))
     return tuple(groups)
 

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from jointplda._typing import AnyArray, Array, IntArray
+from jointplda.linalg import equal_rows
 from jointplda.scoring.enrollment import Enrollment, Group
 from jointplda.scoring.evidence import Stack
 from jointplda.scoring.known_channels import KnownChannels
@@ -51,18 +52,13 @@ class EnrollmentScorer:
     def known(self, enrollment: Enrollment, codes: IntArray | None) -> AnyArray:
         """LLRs (models, tests) where channels are known; ``codes`` (tests, conditions) of the tests are -1 if new."""
         out = np.empty((len(enrollment), len(self.X)), dtype=self.dtype)
-        K = len(self.projections.conditions)
         if codes is None:
-            codes = np.full((len(self.X), K), NEW, dtype=np.int64)
-        kinds, which = np.unique(codes, axis=0, return_inverse=True)
-        for t, kind in enumerate(kinds):
-            tests = np.flatnonzero(which.reshape(-1) == t)
+            codes = np.full((len(self.X), len(self.projections.conditions)), NEW, dtype=np.int64)
+        for kind, tests in equal_rows(codes):
             for group in enrollment.groups:
                 level, channel = self._shared(group, kind, enrollment.trained)
-                matches, which_match = np.unique(np.concatenate([level, channel], axis=1), axis=0, return_inverse=True)
-                for m, match in enumerate(matches):
-                    members = group.subset(np.flatnonzero(which_match.reshape(-1) == m))
-                    self._fill(out, members, tests, match[: level.shape[1]], match[level.shape[1] :])
+                for match, members in equal_rows(np.concatenate([level, channel], axis=1)):
+                    self._fill(out, group.subset(members), tests, *np.split(match, [level.shape[1]]))
         return out
 
     def _shared(self, group: Group, kind: IntArray, trained: bool) -> tuple[IntArray, IntArray]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from jointplda._typing import Array, IntArray
 from jointplda.errors import InputError
-from jointplda.linalg import inverse
+from jointplda.linalg import equal_rows, inverse
 from jointplda.model.fitted import FittedModel
 from jointplda.scoring.evidence import Prior, Solved, Stack, solve
 from jointplda.scoring.projection import NEW, Gaussian, Projection, Projections, log_evidence
@@ -123,17 +123,16 @@ class KnownChannels:
             crosses.append({k: projection.G[projection.spans[i], :rank] for i, k in enumerate(factors)})
         slots = training.slots.toarray() if training.slots.shape[1] else np.zeros((len(training.speakers), 0))
         keys = np.concatenate([training.speaker_counts, slots], axis=1)
-        kinds, which = np.unique(keys, axis=0, return_inverse=True)
         places = [self.places(k, channel) for k, size in enumerate(self.sizes) for channel in range(size)]
         condition = np.repeat(np.arange(len(self.sizes)), self.sizes)
         result, n_parts = [], training.speaker_counts.shape[1]
-        for g, kind in enumerate(kinds):
+        for kind, speakers in equal_rows(keys):
             L = np.eye(rank) + np.tensordot(kind[:n_parts], np.stack(grams), 1)
             A = np.zeros((rank, int(self.starts[-1])))
             h = kind[n_parts:].reshape(n_parts, -1)
             for p, b in zip(*np.nonzero(h), strict=True):
                 A[:, places[b]] += h[p, b] * crosses[p][1 + condition[b]].T
-            result.append((np.flatnonzero(which.reshape(-1) == g), inverse(L)[0], A))
+            result.append((speakers, inverse(L)[0], A))
         return result
 
     def speaker_log_likelihoods(self, X: Array, channels: IntArray) -> Array:
@@ -144,9 +143,7 @@ class KnownChannels:
         """
         out = np.empty((len(X), len(self.training.speakers)))
         Sigma, means = self.training.channel_covariance, self.training.channel_means
-        kinds, which = np.unique(channels, axis=0, return_inverse=True)
-        for c, kind in enumerate(kinds):
-            tests = np.flatnonzero(which.reshape(-1) == c)
+        for kind, tests in equal_rows(channels):
             matched = [k for k, channel in enumerate(kind) if channel != NEW]
             projection = self.projections.of((0, *(1 + k for k in matched)))
             phi = projection.project(X[tests])

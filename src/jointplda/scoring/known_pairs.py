@@ -6,11 +6,13 @@ and whether they share a new one. The LLR is the log of the ratio of two sums ov
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import reduce
 from itertools import product
 
 import numpy as np
 
 from jointplda._typing import AnyArray, Array, IntArray
+from jointplda.linalg import equal_rows
 from jointplda.scoring.known_channels import KnownChannels
 from jointplda.scoring.projection import NEW
 
@@ -86,12 +88,8 @@ def pair_options(first: int, second: int, prior: Array, weights: Array | None) -
         yield (first, second, first == second), 1.0, 1.0
     elif weights is None:
         known = max(first, second)
-        if known >= 0:
-            yield (known, known, True), p, q
-            yield ((first, NEW, False) if first >= 0 else (NEW, second, False)), 1.0 - p, 1.0 - q
-        else:
-            yield (NEW, NEW, True), p, q
-            yield (NEW, NEW, False), 1.0 - p, 1.0 - q
+        yield (known, known, True), p, q
+        yield (first, second, False), 1.0 - p, 1.0 - q
     else:
         new = len(weights) - 1
         ends = [[(side, 1.0)] if side >= 0 else list(enumerate(weights.tolist())) for side in (first, second)]
@@ -146,9 +144,7 @@ class KnownChannelPairs:
     def trials(self, pairs: IntArray, out: AnyArray) -> None:
         """Write the LLRs of listed pairs (n, 2)."""
         kinds = np.stack([self.which[0][pairs[:, 0]], self.which[1][pairs[:, 1]]], axis=1)
-        distinct, which = np.unique(kinds, axis=0, return_inverse=True)
-        for kind, (a, b) in enumerate(distinct):
-            rows = np.flatnonzero(which.reshape(-1) == kind)
+        for (a, b), rows in equal_rows(kinds):
             E, T = self.E[pairs[rows, 0]], self.T[pairs[rows, 1]]
             out[rows] = self._ratio(int(a), int(b), E, T, Form.pairs)
 
@@ -158,17 +154,14 @@ class KnownChannelPairs:
             list(pair_options(int(x), int(y), self.priors[k], None if self.weights is None else self.weights[k]))
             for k, (x, y) in enumerate(zip(self.kinds[0][a], self.kinds[1][b], strict=True))
         ]
-        totals: list[Array | None] = [None, None]
+        terms: tuple[list[Array], list[Array]] = [], []
         for choice in product(*per_condition):
             options = tuple(self._as_training_channels(k, option) for k, (option, _, _) in enumerate(choice))
             for side in (0, 1):
                 p = float(np.prod([probabilities[side] for _, *probabilities in choice]))
                 if p > 0.0:
-                    term, old = values(self._form(side == 0, options), E, T) + np.log(p), totals[side]
-                    totals[side] = term if old is None else np.logaddexp(old, term)
-        top, bottom = totals
-        assert top is not None
-        assert bottom is not None
+                    terms[side].append(values(self._form(side == 0, options), E, T) + np.log(p))
+        top, bottom = (reduce(np.logaddexp, of_side) for of_side in terms)
         return top - bottom
 
     def _form(self, same_speaker: bool, options: tuple[Option, ...]) -> Form:

@@ -159,9 +159,8 @@ class Scorer:
             samples = np.split(phi[order], np.cumsum(np.bincount(codes, minlength=len(labels)))[:-1])
             return Enrollment(tuple(labels), False, (), None, False, (), tuple(samples), scored)
         known = self._known_or_none(use_training and channels is not None)
-        levels, names = self.arguments.codes(
-            channels, self._training_labels(known is not None), len(matrix), "channels"
-        )
+        trained = self._training_labels(known is not None)
+        levels, names = self.arguments.codes(channels, trained, len(matrix), "channels")
         groups = enroll_known(phi, codes, levels, len(labels), Solver(self.projection), known)
         return Enrollment(tuple(labels), True, names, names_of(channels), known is not None, groups, (), scored)
 
@@ -195,23 +194,19 @@ class Scorer:
             [self.projection.project(self._samples(X, parameter)) for X in sets]
             for parameter, sets in (("sets_a", sets_a), ("sets_b", sets_b))
         ]
-        known = self._known_or_none(options.use_training)
-        codes = self.arguments.set_codes(sides, options.channels, self._training_labels(options.use_training))
-        scorer = SetScorer(
-            self.projection, self.arguments.priors(options.same_channel), beam_width(options.beam), known
-        )
+        labels, known = self._training_labels(options.use_training), self._known_or_none(options.use_training)
+        codes = self.arguments.set_codes(sides, options.channels, labels)
+        priors = self.arguments.priors(options.same_channel)
+        scorer = SetScorer(self.projection, priors, beam_width(options.beam), known)
         shape = len(sides[0]), len(sides[1])
         rows = np.argwhere(np.ones(shape)) if pairs is None else checked_pairs(pairs, *shape)
         result = np.empty(len(rows))
         for at, (i, j) in enumerate(rows):
             a, b = sides[0][i], sides[1][j]
-            if codes is None and self.projections.conditions:
+            if codes is None:
                 result[at] = scorer.unknown(a, b)
             else:
-                of_pair = np.zeros((len(a) + len(b), 0), dtype=np.int64)
-                if codes is not None:
-                    of_pair = np.concatenate([codes[0][i], codes[1][j]])
-                result[at] = scorer.known(a, b, of_pair)
+                result[at] = scorer.known(a, b, np.concatenate([codes[0][i], codes[1][j]]))
         self._calibration(options.calibrated)(result)
         return result if pairs is not None else result.reshape(shape)
 

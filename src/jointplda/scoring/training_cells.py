@@ -36,7 +36,7 @@ class TrainingCells:
     share: float
     cells: CellMeans
 
-    def of_channels(self, channels: Array) -> dict[int, int]:
+    def of_channels(self, channels: IntArray) -> dict[int, int]:
         """Position of the cell of each speaker who has one with these channels (conditions,)."""
         codes = self.cells.codes
         rows = np.flatnonzero((codes[:, 1:] == channels).all(axis=1))
