@@ -1,4 +1,6 @@
-"""Linear algebra of symmetric positive definite matrices, and sums of rows by level."""
+"""Linear algebra of symmetric positive definite matrices, and rows by level."""
+
+from collections.abc import Iterator
 
 import numpy as np
 from scipy.linalg import cho_solve, lapack
@@ -18,6 +20,13 @@ def sums_by_level(levels: IntArray, values: Array, number: int, weights: Array |
     n = len(levels)
     indicator = csr_array((np.ones(n) if weights is None else weights, levels, np.arange(n + 1)), shape=(n, number))
     return np.asarray(indicator.T @ values)
+
+
+def equal_rows(codes: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
+    """Each distinct row of codes (n, k), and where it stands."""
+    distinct, which = np.unique(codes, axis=0, return_inverse=True)
+    for i, row in enumerate(distinct):
+        yield row, np.flatnonzero(which.reshape(-1) == i)
 
 
 def cholesky(A: Array) -> Array:

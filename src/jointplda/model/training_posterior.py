@@ -2,7 +2,6 @@
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -19,6 +18,24 @@ from jointplda.model.statistics import Statistics
 CHANNEL_UNKNOWNS = 3000
 SPEAKER_NUMBERS = 2e7
 CELL_NUMBERS = 4e6
+
+
+@dataclass(frozen=True)
+class CellMeans:
+    """The means of the samples of one speaker in one channel of every condition.
+
+    Attributes
+    ----------
+    codes : (K, 1 + conditions) int64
+        Speaker and channels of every cell.
+    counts : (K,)
+        Number of samples.
+    means : (K, d)
+    """
+
+    codes: IntArray
+    counts: Array
+    means: Array
 
 
 @dataclass(frozen=True)
@@ -45,12 +62,10 @@ class TrainingPosterior:
         h_sb, the number of samples of each speaker in each channel, by part.
     observed : (parts, conditions) bool
         Whether the samples of each part have labels of each condition.
-    cell_sizes : (parts,), or None
+    cell_sizes : (parts,)
         n, where the parts hold means of cells of n samples.
-    cell_codes : (K, 1 + conditions) int64, or None
-        Speaker and channels of every cell, where speaker and channel interact and cells are few enough to keep.
-    cell_counts : (K,), cell_means : (K, d), or None
-        Number and mean of their samples.
+    cells : CellMeans, or None
+        The cells, where speaker and channel interact and they are few enough to keep.
     """
 
     channels: tuple[tuple[Hashable, ...], ...]
@@ -62,10 +77,8 @@ class TrainingPosterior:
     speaker_counts: Array
     slots: csr_array
     observed: Array
-    cell_sizes: Array | None = None
-    cell_codes: IntArray | None = None
-    cell_counts: Array | None = None
-    cell_means: Array | None = None
+    cell_sizes: Array
+    cells: CellMeans | None = None
 
 
 def posterior_fits_in_memory(statistics: Statistics, ranks: tuple[int, ...]) -> bool:
@@ -96,17 +109,16 @@ def training_posterior(statistics: Statistics, parameters: Parameters) -> Traini
             len(layout.parts), len(ranks) - 1
         ),
         cell_sizes=np.array([part.cell_size for part in layout.parts]),
-        **_cells(statistics, kept=parameters.cell is not None),
+        cells=None if parameters.cell is None else _cells(statistics),
     )
 
 
-def _cells(statistics: Statistics, *, kept: bool) -> dict[str, Any]:
-    """Codes, counts and means of the cells as arguments of ``TrainingPosterior``; empty where they are not kept."""
+def _cells(statistics: Statistics) -> CellMeans | None:
+    """The cells of samples that have all labels; None where they are not known, or too many."""
     sums = next((part.cells for pattern, part in statistics.parts.items() if all(pattern)), None)
-    if not kept or sums is None or sums.sums.size > CELL_NUMBERS:
-        return {}
-    means = statistics.shift + sums.sums / sums.counts[:, None]
-    return {"cell_codes": sums.codes, "cell_counts": sums.counts, "cell_means": means}
+    if sums is None or sums.sums.size > CELL_NUMBERS:
+        return None
+    return CellMeans(sums.codes, sums.counts, statistics.shift + sums.sums / sums.counts[:, None])
 
 
 def _joint_covariance(layout: Layout, solution: Solution, ranks: list[int]) -> Array:

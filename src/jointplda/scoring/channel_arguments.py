@@ -46,78 +46,70 @@ class ChannelArguments:
         return conditions(channels).ordered(names)
 
     def codes(
-        self, channels: Any, n: int, parameter: str, like: tuple[str, ...] | None = None
-    ) -> tuple[IntArray, Labels]:
-        """Codes of n samples, and the labels of the codes of each condition."""
-        if channels is None:
-            return np.full((n, len(self.kept)), MISSING, dtype=np.int64), tuple(() for _ in self.kept)
-        if not self.fitted.channels_shared:
-            raise InputError("samples share no channels in this model; leave them out.", parameter=parameter)
-        columns = self.ordered(channels, like).values
-        encoded = [encode(column, what=parameter) for column in columns]
-        for codes, _ in encoded:
-            check_length(parameter, codes, n)
-        chosen = [encoded[k] for k in self.kept]
-        codes = np.stack([codes for codes, _ in chosen], axis=1) if chosen else np.zeros((n, 0), dtype=np.int64)
-        return codes, tuple(tuple(labels) for _, labels in chosen)
-
-    def codes_like(
         self, channels: Any, labels: Labels, n: int, parameter: str, like: tuple[str, ...] | None = None
     ) -> tuple[IntArray, Labels]:
-        """Codes as positions in ``labels``, to which new labels are appended."""
-        if channels is None:
-            return np.full((n, len(labels)), MISSING, dtype=np.int64), labels
-        codes, names = self.codes(channels, n, parameter, like)
-        result, all_labels = np.full_like(codes, MISSING), []
-        for k, own in enumerate(names):
-            index = {label: i for i, label in enumerate(labels[k])}
-            table = np.array([index.setdefault(label, len(index)) for label in own] + [MISSING], dtype=np.int64)
-            result[:, k] = table[codes[:, k]]
-            all_labels.append(tuple(index))
-        return result, tuple(all_labels)
+        """Codes of n samples as positions in ``labels``, to which new labels are appended.
 
-    def pair_codes(
-        self, enroll_channels: Any, test_channels: Any, n: int, m: int
-    ) -> tuple[IntArray | None, IntArray | None]:
-        """Codes of both sides, in which equal labels have equal codes; None if neither side has labels."""
-        if enroll_channels is None and test_channels is None:
-            return None, None
-        first, labels = self.codes(enroll_channels, n, "enroll_channels")
-        if test_channels is None:
-            return first, np.full((m, first.shape[1]), MISSING, dtype=np.int64)
-        return first, self.codes_like(test_channels, labels, m, "test_channels", names_of(enroll_channels))[0]
+        Parameters
+        ----------
+        channels : as in ``fit``, or None
+            Without channels all codes are ``MISSING``.
+        labels : tuple of tuples
+            Labels of each condition that have codes already.
+        n : int
+            Number of samples.
+        parameter : str
+            The argument that holds the channels, for messages.
+        like : tuple of str, optional
+            Names of the conditions of the other side.
+        """
+        codes, longer = np.full((n, len(labels)), MISSING, dtype=np.int64), list(labels)
+        if channels is None:
+            return codes, labels
+        if not self.fitted.channels_shared:
+            raise InputError("samples share no channels in this model; leave them out.", parameter=parameter)
+        for condition, column in enumerate(self.ordered(channels, like).values):
+            positions, own = encode(column, what=parameter)
+            check_length(parameter, positions, n)
+            if condition in self.kept:
+                k = self.kept.index(condition)
+                index = {label: i for i, label in enumerate(labels[k])}
+                table = np.array([index.setdefault(label, len(index)) for label in own] + [MISSING], dtype=np.int64)
+                codes[:, k], longer[k] = table[positions], tuple(index)
+        return codes, tuple(longer)
 
     def set_codes(
-        self, sides: list[list[Array]], channels_a: Any, channels_b: Any, labels: Labels
+        self, sides: list[list[Array]], channels: tuple[Any, Any], labels: Labels
     ) -> list[list[IntArray]] | None:
-        """Codes of every set as positions in ``labels`` and new labels; None if no set has labels."""
-        if channels_a is None and channels_b is None:
-            return None
-        for sets, channels in zip(sides, (channels_a, channels_b), strict=True):
-            if channels is None or len(channels) != len(sets):
+        """Codes of every set as positions in ``labels`` and new labels; None if no channel is known."""
+        if all(of_side is None for of_side in channels):
+            if self.kept:
+                return None
+            channels = [None] * len(sides[0]), [None] * len(sides[1])
+        for sets, of_side in zip(sides, channels, strict=True):
+            if of_side is None or len(of_side) != len(sets):
                 raise InputError("channels_a, channels_b: expected labels for every set on both sides, or for none.")
-        result, like = [], names_of(channels_a[0])
-        for sets, channels in zip(sides, (channels_a, channels_b), strict=True):
-            side = []
-            for samples, of_set in zip(sets, channels, strict=True):
-                codes, labels = self.codes_like(of_set, labels, len(samples), "channels of a set", like)
+        result: list[list[IntArray]] = [[], []]
+        like = names_of(channels[0][0])
+        for side, sets, of_side in zip(result, sides, channels, strict=True):
+            for samples, of_set in zip(sets, of_side, strict=True):
+                codes, labels = self.codes(of_set, labels, len(samples), "channels of a set", like)
                 side.append(codes)
-            result.append(side)
         return result
 
-    def are_training_channels(self, *channels: Any) -> bool:
-        """Whether any of these labels is a channel of training; warns of equal labels of another type."""
-        training = self.fitted.training
-        if training is None:
-            return False
-        known = False
-        for side in channels:
-            if side is not None:
-                _, names = self.codes(side, len(conditions(side).values[0]), "channels")
-                for trained, labels in zip(training.channels, names, strict=True):
-                    known = bool(set(labels) & set(trained)) or known
-                    _warn_of_other_types(labels, trained)
-        return known
+    def are_of_training(self, codes: IntArray, labels: Labels, trained: Labels) -> bool:
+        """Whether any of these codes is among the ``trained``; warns of labels that are equal but for their type."""
+        found = False
+        for column, known, of_condition in zip(codes.T, trained, labels, strict=True):
+            own = [of_condition[code] for code in np.unique(column[column != MISSING])]
+            here = bool(set(own) & set(known))
+            if not here and {str(label) for label in own} & {str(label) for label in known}:
+                warn(
+                    f"None of these channels is a channel of training, though their texts are alike: {own[0]!r} is not "
+                    f"{known[0]!r}. Are they of another type?"
+                )
+            found = found or here
+        return found
 
     def position(self, condition: Any) -> int:
         """Position of a condition among those of rank above 0."""
@@ -141,14 +133,6 @@ class ChannelArguments:
             _normalised(weights, labels, counts)
             for weights, labels, counts in zip(kept, training.channels, training.channel_counts, strict=False)
         ]
-
-
-def _warn_of_other_types(labels: tuple[Hashable, ...], trained: tuple[Hashable, ...]) -> None:
-    if not set(labels) & set(trained) and {str(label) for label in labels} & {str(label) for label in trained}:
-        warn(
-            f"None of these channels is a channel of training, though their texts are alike: {labels[0]!r} is not "
-            f"{trained[0]!r}. Are they of another type?"
-        )
 
 
 def _normalised(weights: Any, labels: tuple[Hashable, ...], counts: Array) -> Array:

@@ -15,10 +15,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from jointplda._typing import Array, IntArray
+from jointplda.linalg import equal_rows
 from jointplda.model.parameters import Parameters
-from jointplda.scoring.evidence import solve
+from jointplda.scoring.evidence import Solved, apart
 from jointplda.scoring.known_channels import KnownChannels
 from jointplda.scoring.partitions import Solver
+from jointplda.scoring.projection import NEW
 
 
 @dataclass(frozen=True)
@@ -29,27 +31,26 @@ class Group:
     ----------
     models : (M,) int64
         Positions of the models in the enrollment.
-    means : (M, size), covariance : (size, size)
-        Posterior of all latents, stacked.
-    codes : (n, 1 + conditions) int64
-        Levels of the samples, in canonical order.
-    levels : tuple of (M, levels) int64
+    means : (M, size)
+        Posterior means of all latents, stacked.
+    solved : Solved
+        The levels of the samples, in canonical order, and the posterior covariance.
+    labels : tuple of (M, levels) int64
         For each condition, the label of each level of each model, as a code; -1 if it has none.
-    trained : tuple of (levels,) int64
-        For each condition, the training channel that each level is; -1 if it is a new channel.
+    channels : (n, conditions) int64
+        The training channel that each sample is in; -1 if it is in another.
     """
 
     models: IntArray
     means: Array
-    covariance: Array
-    codes: IntArray
-    levels: tuple[IntArray, ...]
-    trained: tuple[IntArray, ...]
+    solved: Solved
+    labels: tuple[IntArray, ...]
+    channels: IntArray
 
     def subset(self, rows: IntArray) -> "Group":
         """The group of some of its models."""
-        levels = tuple(codes[rows] for codes in self.levels)
-        return replace(self, models=self.models[rows], means=self.means[rows], levels=levels)
+        labels = tuple(codes[rows] for codes in self.labels)
+        return replace(self, models=self.models[rows], means=self.means[rows], labels=labels)
 
 
 @dataclass(frozen=True)
@@ -89,14 +90,6 @@ class Enrollment:
         return len(self.models)
 
 
-def factors_of(
-    shareable: tuple[int, ...], pattern: tuple[bool, ...] | None = None, cell: int | None = None
-) -> tuple[int, ...]:
-    """The speaker, the shared conditions (those of ``pattern``, or all) and the cell, if any, as factors."""
-    chosen = shareable if pattern is None else [k for k, same in zip(shareable, pattern, strict=True) if same]
-    return (0, *chosen) if cell is None else (0, *chosen, cell)
-
-
 def enroll_known(
     phi: Array, models: IntArray, codes: IntArray, n_models: int, solver: Solver, known: KnownChannels | None = None
 ) -> tuple[Group, ...]:
@@ -118,16 +111,14 @@ def enroll_known(
     models, local, phi = models[order], local[order], phi[order]
     counts = np.bincount(models, minlength=n_models)
     start = np.concatenate([[0], np.cumsum(counts)])
-    K = local.shape[1]
-    trained = np.full_like(local, -1) if known is None else np.where(codes[order] < known.sizes, codes[order], -1)
+    trained = np.full_like(local, NEW) if known is None else known.of_training(codes[order])
     rows = np.concatenate([local, trained], axis=1)
     groups: list[Group] = []
     for size in np.unique(counts):
         of_size = np.flatnonzero(counts == size)
         at = start[of_size][:, None] + np.arange(size)
-        patterns, which = np.unique(rows[at].reshape(len(of_size), -1), axis=0, return_inverse=True)
-        for g, pattern in enumerate(patterns.reshape(len(patterns), size, 2 * K)):
-            members = np.flatnonzero(which.reshape(-1) == g)
+        for pattern, members in equal_rows(rows[at].reshape(len(of_size), -1)):
+            pattern = pattern.reshape(size, -1)
             groups.append(_group(pattern, of_size[members], phi[at[members]], labels, solver, known))
     return tuple(groups)
 
@@ -136,25 +127,17 @@ def _group(
     pattern: IntArray, models: IntArray, phi: Array, labels: list[IntArray], solver: Solver, known: KnownChannels | None
 ) -> Group:
     """Posterior of models (M,) with samples phi (M, n, r) whose levels and training channels are (n, 2 K)."""
-    K = pattern.shape[1] // 2
-    assignment = np.concatenate([np.zeros((len(pattern), 1), dtype=np.int64), pattern[:, :K]], axis=1)
-    sizes = pattern[:, :K].max(axis=0, initial=-1) + 1
-    trained = tuple(np.full(size, -1, dtype=np.int64) for size in sizes)
-    for k, own in enumerate(trained):
-        own[pattern[:, k]] = pattern[:, K + k]
-    if known is not None and any((own >= 0).any() for own in trained):
-        prior, eta0, _ = known.stacked_prior(1, trained, len(np.unique(assignment, axis=0)))
-        solved = solve(assignment, solver.projection, prior)
-    else:
-        eta0, solved = np.zeros(1), solver.solve(assignment)
-    eta = solved.sums(phi) + eta0
+    levels, channels = np.split(pattern, 2, axis=1)
+    assignment = np.concatenate([np.zeros((len(pattern), 1), dtype=np.int64), levels], axis=1)
+    trained = known is not None and (channels >= 0).any()
+    solved = known.solve(assignment, channels) if known is not None and trained else solver.solve(assignment)
+    sizes = levels.max(axis=0, initial=-1) + 1
     return Group(
         models=models,
-        means=eta @ solved.covariance,
-        covariance=solved.covariance,
-        codes=assignment,
-        levels=tuple(labels[k][models, :size] for k, size in enumerate(sizes)),
-        trained=trained,
+        means=solved.sums(phi) @ solved.covariance,
+        solved=solved,
+        labels=tuple(of_condition[models, :size] for of_condition, size in zip(labels, sizes, strict=True)),
+        channels=channels,
     )
 
 
@@ -162,8 +145,7 @@ def _local_levels(models: IntArray, codes: IntArray) -> tuple[IntArray, list[Int
     """Number the channels of each model from 0, the one with most samples first; return also their labels."""
     n_models, local, labels = int(models.max()) + 1, np.empty_like(codes), []
     for k in range(codes.shape[1]):
-        alone = codes[:, k] < 0
-        unique = np.where(alone, int(codes[:, k].max(initial=-1)) + np.cumsum(alone), codes[:, k])
+        unique = apart(codes[:, k])
         width = int(unique.max()) + 1
         pairs, at, counts = np.unique(models * width + unique, return_inverse=True, return_counts=True)
         owner = pairs // width

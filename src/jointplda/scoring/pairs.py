@@ -13,7 +13,7 @@ import threading
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -119,6 +119,10 @@ class PreparedSide:
     def __len__(self) -> int:
         return len(self.table)
 
+    def of_type(self, dtype: Any) -> "PreparedSide":
+        """The same samples as numbers of another type."""
+        return self if self.table.dtype == dtype else PreparedSide(self.model, self.table.astype(dtype))
+
     @cached_property
     def rounding(self) -> float:
         """Approximate error of scores of these samples by rounding, in nats: it grows with the offsets."""
@@ -158,8 +162,18 @@ def _hypothesis(same_speaker: bool, pattern: Pattern, whitened: list[Array], roo
     return Hypothesis(same_speaker, pattern, projection, shares, -0.5 * float(np.sum(np.log1p(-(shares**2)))))
 
 
+class TrialScorer(Protocol):
+    """What every scorer of pairs of samples can do: it has both sides, and writes LLRs where it is told to."""
+
+    def fill(self, rows: slice, columns: slice, out: AnyArray) -> None:
+        """Write the LLRs of these rows of one side and these rows of the other as a block of their matrix."""
+
+    def trials(self, pairs: IntArray, out: AnyArray) -> None:
+        """Write the LLRs of listed pairs (n, 2) of rows."""
+
+
 class PairScorer:
-    """LLRs of two prepared sides.
+    """LLRs of two prepared sides, a ``TrialScorer``.
 
     Parameters
     ----------

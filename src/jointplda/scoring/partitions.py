@@ -12,7 +12,7 @@ from math import comb
 import numpy as np
 
 from jointplda._typing import Array, IntArray
-from jointplda.scoring.evidence import Solved, solve
+from jointplda.scoring.evidence import Solved, Stack, solve
 from jointplda.scoring.projection import Projection
 
 EXACT = 4140  # Bell(8)
@@ -117,7 +117,7 @@ class Solver:
         """Lambda of a canonical assignment (n, factors)."""
         key = np.array(canonical.shape, dtype=np.int64).tobytes() + canonical.tobytes()
         if key not in self._solved:
-            self._solved[key] = solve(canonical, self.projection)
+            self._solved[key] = solve(Stack.of(canonical, self.projection), self.projection)
         return self._solved[key]
 
     def log_evidence(self, phi: Array, codes: IntArray) -> Array:

@@ -16,7 +16,9 @@ import numpy as np
 
 from jointplda._typing import Array
 from jointplda.linalg import inverse, symmetric
-from jointplda.model.parameters import Parameters
+from jointplda.model.parameters import CELL, CONDITION, Parameters
+
+NEW = -1  # the number of a channel that is none of those that are numbered
 
 
 @dataclass(frozen=True)
@@ -74,11 +76,26 @@ class Projection:
 
 
 class Projections:
-    """All projections of a model; each is computed once."""
+    """All projections of a model; each is computed once.
+
+    Attributes
+    ----------
+    parameters : Parameters
+    conditions : tuple of int
+        The conditions whose channels two samples can share, as factors: 1, 2, ...
+    shareable : tuple of int
+        All factors that two samples can share: the speaker, these conditions, and the cell, if any.
+    """
 
     def __init__(self, parameters: Parameters) -> None:
-        self.parameters = parameters
+        self.parameters, self.conditions = parameters, parameters.of_kind(CONDITION)
+        self.shareable = (0, *self.conditions, *parameters.of_kind(CELL))
         self._made: dict[tuple[int, ...], Projection] = {}
+
+    @property
+    def shared(self) -> Projection:
+        """The projection that keeps every factor that two samples can share."""
+        return self.of(self.shareable)
 
     def of(self, factors: tuple[int, ...]) -> Projection:
         """The projection that keeps these factors."""

@@ -19,17 +19,16 @@ from jointplda._typing import AnyArray, Array
 from jointplda.errors import InputError, warn
 from jointplda.labels import MISSING, encode
 from jointplda.model.fitted import FittedModel
-from jointplda.model.parameters import CELL, CONDITION
 from jointplda.progress import ProgressCallback
-from jointplda.scoring.channel_arguments import ChannelArguments, check_length, names_of
-from jointplda.scoring.enrollment import Enrollment, enroll_known, factors_of
+from jointplda.scoring.channel_arguments import ChannelArguments, Labels, check_length, names_of
+from jointplda.scoring.enrollment import Enrollment, enroll_known
 from jointplda.scoring.enrollment_scores import EnrollmentScorer
-from jointplda.scoring.known_channels import KnownChannelPairs, KnownChannels
-from jointplda.scoring.pairs import PairModel, PairScorer, PreparedSide
+from jointplda.scoring.known_channels import KnownChannels
+from jointplda.scoring.known_pairs import KnownChannelPairs
+from jointplda.scoring.pairs import PairModel, PairScorer, PreparedSide, TrialScorer
 from jointplda.scoring.partitions import Solver
 from jointplda.scoring.projection import Projection, Projections
 from jointplda.scoring.sets import SetScorer
-from jointplda.scoring.training_cells import TrainingCells
 from jointplda.scoring.trial_arguments import beam_width, checked_pairs, chosen_models, score_dtype
 
 FLOAT32_ERROR = 2e-3
@@ -57,16 +56,6 @@ class Scorer:
         self.fitted = fitted
         self.arguments = ChannelArguments(fitted)
 
-    @property
-    def shareable(self) -> tuple[int, ...]:
-        """The conditions whose channels samples can share, as factors."""
-        return self.fitted.scored.of_kind(CONDITION)
-
-    @property
-    def cell_factor(self) -> int | None:
-        """The factor of the cell; None where nothing of it is shared."""
-        return next(iter(self.fitted.scored.of_kind(CELL)), None)
-
     @cached_property
     def pair_model(self) -> PairModel:
         """All hypotheses about a pair of samples."""
@@ -77,39 +66,15 @@ class Scorer:
         """All projections of samples on the latents."""
         return Projections(self.fitted.scored)
 
-    @cached_property
+    @property
     def projection(self) -> Projection:
-        """The projection that keeps the speaker and every condition that samples can share."""
-        return self.projections.of(factors_of(self.shareable, cell=self.cell_factor))
+        """The projection that keeps every factor that samples can share."""
+        return self.projections.shared
 
     @cached_property
     def known_channels(self) -> KnownChannels:
         """Channels and speakers of training with their posterior; raises if the model does not have it."""
-        fitted = self.fitted
-        if fitted.training is None:
-            raise InputError(
-                "This model does not know its training channels and speakers: it was made from parameters, or there "
-                "were too many of them to keep."
-            )
-        return KnownChannels(
-            self.projections, self.shareable, fitted.training, self.cell_factor, fitted.used, self._training_cells()
-        )
-
-    def _training_cells(self) -> TrainingCells | None:
-        fitted, training = self.fitted, self.fitted.training
-        if self.cell_factor is None or training is None or training.cell_codes is None:
-            return None
-        assert training.cell_counts is not None
-        assert training.cell_means is not None
-        return TrainingCells(
-            fitted.mean,
-            fitted.parameters.noise,
-            fitted.cell_loading @ fitted.cell_loading.T,
-            fitted.settings.cell_share,
-            training.cell_codes,
-            training.cell_counts,
-            training.cell_means,
-        )
+        return KnownChannels(self.projections, self.fitted)
 
     def prepare(self, X: Any, dtype: Any = None) -> PreparedSide:
         """Prepare samples X (n, d) once, to be scored many times by ``matrix`` and ``trials``."""
@@ -141,51 +106,44 @@ class Scorer:
         in_pieces(lambda piece: scorer.trials(rows[piece], result[piece]), len(rows), TRIALS, options.threads)
         return self._calibration(options.calibrated)(result)
 
-    def _pair_scorer(
-        self, enroll: Any, test: Any, options: ScoreOptions
-    ) -> tuple[PairScorer | KnownChannelPairs, tuple[int, int], Any]:
+    def _pair_scorer(self, enroll: Any, test: Any, options: ScoreOptions) -> tuple[TrialScorer, tuple[int, int], Any]:
         """The scorer of pairs of samples, the shape of their score matrix, and its type."""
-        priors, channels = self.arguments.priors(options.same_channel), options.channels
-        trained = options.use_training and self.arguments.are_training_channels(*channels)
-        if options.channel_weights is None and not trained:
-            left, right = self._sides(enroll, test, options.dtype)
-            codes = self.arguments.pair_codes(*channels, len(left), len(right))
-            return PairScorer(left, right, priors, *codes), (len(left), len(right)), left.table.dtype
-        for parameter, side in (("enroll", enroll), ("test", test)):
-            if isinstance(side, PreparedSide):
-                raise InputError("with training channels, give samples that are not prepared.", parameter=parameter)
-        known = self.known_channels
-        E, T = self._samples(enroll, "enroll"), self._samples(test, "test")
-        first, labels = self.arguments.codes_like(channels[0], known.labels, len(E), "enroll_channels")
-        second, _ = self.arguments.codes_like(channels[1], labels, len(T), "test_channels", names_of(channels[0]))
-        weights = options.channel_weights
-        weights = None if weights is None else self.arguments.weights(weights, known.training)
-        phi_E, phi_T = known.projection.project(E), known.projection.project(T)
-        scorer = KnownChannelPairs(known, phi_E, phi_T, first, second, priors, weights)
-        return scorer, (len(E), len(T)), score_dtype(options.dtype, enroll, test)
+        dtype, (of_enroll, of_test) = score_dtype(options.dtype, enroll, test), options.channels
+        E, T = self._side(enroll, "enroll"), self._side(test, "test")
+        priors, weights = self.arguments.priors(options.same_channel), options.channel_weights
+        trained = self._training_labels(options.use_training or weights is not None)
+        first, labels = self.arguments.codes(of_enroll, trained, len(E), "enroll_channels")
+        second, labels = self.arguments.codes(of_test, labels, len(T), "test_channels", names_of(of_enroll))
+        of_training = [self.arguments.are_of_training(codes, labels, trained) for codes in (first, second)]
+        if weights is not None or any(of_training):
+            for parameter, side in (("enroll", E), ("test", T)):
+                if isinstance(side, PreparedSide):
+                    problem = "with training channels, give samples that are not prepared."
+                    raise InputError(problem, parameter=parameter)
+            known = self.known_channels
+            weights = None if weights is None else self.arguments.weights(weights, known.training)
+            phi_E, phi_T = (self.projection.project(np.asarray(X, dtype=np.float64)) for X in (E, T))
+            return KnownChannelPairs(known, phi_E, phi_T, first, second, priors, weights), (len(E), len(T)), dtype
+        left, right = self._prepared(E, T, dtype, exact=options.dtype is not None)
+        codes = (None, None) if of_enroll is None and of_test is None else (first, second)
+        return PairScorer(left, right, priors, *codes), (len(E), len(T)), left.table.dtype
 
-    def _sides(self, enroll: Any, test: Any, dtype: Any) -> tuple[PreparedSide, PreparedSide]:
-        """Both sides in the same type; float64 if float32 would be inexact and was not asked for."""
-        left = self._side(enroll, "enroll", dtype, test)
-        right = self._side(test, "test", left.table.dtype, enroll)
-        if left.table.dtype == np.float32 and max(left.rounding, right.rounding) > FLOAT32_ERROR:
-            if dtype is None and not isinstance(enroll, PreparedSide) and not isinstance(test, PreparedSide):
-                return self._sides(enroll, test, np.float64)
-            error = max(left.rounding, right.rounding)
+    def _side(self, X: Any, parameter: str) -> PreparedSide | AnyArray:
+        """Samples that this model prepared, or samples in the type that they have, checked."""
+        if isinstance(X, PreparedSide) and not self.fitted.scored.equals(X.model.parameters):
+            raise InputError("the samples were prepared by another model, or by an earlier fit.", parameter=parameter)
+        return X if isinstance(X, PreparedSide) else self._numbers(X, parameter)
+
+    def _prepared(self, E: Any, T: Any, dtype: Any, *, exact: bool) -> tuple[PreparedSide, PreparedSide]:
+        """Both sides in this type; float64 if float32 would be inexact, unless that ``exact`` type was asked for."""
+        model = self.pair_model
+        left, right = (X.of_type(dtype) if isinstance(X, PreparedSide) else model.side(X, dtype) for X in (E, T))
+        error = max(left.rounding, right.rounding)
+        if dtype == np.float32 and error > FLOAT32_ERROR:
+            if not exact and not isinstance(E, PreparedSide) and not isinstance(T, PreparedSide):
+                return self._prepared(E, T, np.float64, exact=True)
             warn(f"float32 scores may be off by about {error:.1g} nats, since the noise is small; use dtype=float64.")
         return left, right
-
-    def _side(self, X: Any, parameter: str, dtype: Any, other: Any) -> PreparedSide:
-        if isinstance(X, PreparedSide):
-            if not self.fitted.scored.equals(X.model.parameters):
-                raise InputError(
-                    "the samples were prepared by another model, or by an earlier fit.", parameter=parameter
-                )
-            dtype = X.table.dtype if dtype is None else score_dtype(dtype)
-            return X if X.table.dtype == dtype else PreparedSide(X.model, X.table.astype(dtype))
-        if dtype is None and isinstance(other, PreparedSide):
-            dtype = other.table.dtype
-        return self.pair_model.side(self._numbers(X, parameter), score_dtype(dtype, X, other))
 
     def enroll(self, X: Any, models: Any, channels: Any = None, use_training: bool = True) -> Enrollment:
         """Enroll models of one or more samples each."""
@@ -196,12 +154,13 @@ class Scorer:
             rows = np.flatnonzero(codes == MISSING)[:5].tolist()
             raise InputError(f"every sample needs a model, and row(s) {rows} have none.", parameter="models")
         phi, scored = self.projection.project(matrix), self.fitted.scored
-        if channels is None and self.shareable:
+        if channels is None and self.projections.conditions:
             order = np.argsort(codes, kind="stable")
             samples = np.split(phi[order], np.cumsum(np.bincount(codes, minlength=len(labels)))[:-1])
             return Enrollment(tuple(labels), False, (), None, False, (), tuple(samples), scored)
         known = self._known_or_none(use_training and channels is not None)
-        levels, names = self.arguments.codes_like(channels, self._labels(known), len(matrix), "channels")
+        trained = self._training_labels(known is not None)
+        levels, names = self.arguments.codes(channels, trained, len(matrix), "channels")
         groups = enroll_known(phi, codes, levels, len(labels), Solver(self.projection), known)
         return Enrollment(tuple(labels), True, names, names_of(channels), known is not None, groups, (), scored)
 
@@ -215,12 +174,12 @@ class Scorer:
         chosen = chosen_models(enrollment, models)
         matrix = self._samples(test, "test")
         known, dtype = self.known_channels if enrollment.trained else None, score_dtype(options.dtype, test)
-        scorer = EnrollmentScorer(self.projections, self.shareable, matrix, dtype, known, self.cell_factor)
+        scorer = EnrollmentScorer(self.projections, matrix, dtype, known)
         if enrollment.channels_known:
             codes = None
             if test_channels is not None:
                 labels, names = enrollment.channel_labels, enrollment.conditions
-                codes, _ = self.arguments.codes_like(test_channels, labels, len(matrix), "test_channels", names)
+                codes, _ = self.arguments.codes(test_channels, labels, len(matrix), "test_channels", names)
                 codes = np.where(codes < [len(of_condition) for of_condition in labels], codes, MISSING)
             return calibrate(scorer.known(enrollment, codes)[chosen])
         if test_channels is not None:
@@ -235,23 +194,19 @@ class Scorer:
             [self.projection.project(self._samples(X, parameter)) for X in sets]
             for parameter, sets in (("sets_a", sets_a), ("sets_b", sets_b))
         ]
-        known = self._known_or_none(options.use_training)
-        codes = self.arguments.set_codes(sides, *options.channels, self._labels(known))
-        scorer = SetScorer(
-            self.projection, self.arguments.priors(options.same_channel), beam_width(options.beam), known
-        )
+        labels, known = self._training_labels(options.use_training), self._known_or_none(options.use_training)
+        codes = self.arguments.set_codes(sides, options.channels, labels)
+        priors = self.arguments.priors(options.same_channel)
+        scorer = SetScorer(self.projection, priors, beam_width(options.beam), known)
         shape = len(sides[0]), len(sides[1])
         rows = np.argwhere(np.ones(shape)) if pairs is None else checked_pairs(pairs, *shape)
         result = np.empty(len(rows))
         for at, (i, j) in enumerate(rows):
             a, b = sides[0][i], sides[1][j]
-            if codes is None and self.shareable:
+            if codes is None:
                 result[at] = scorer.unknown(a, b)
             else:
-                of_pair = np.zeros((len(a) + len(b), 0), dtype=np.int64)
-                if codes is not None:
-                    of_pair = np.concatenate([codes[0][i], codes[1][j]])
-                result[at] = scorer.known(a, b, of_pair)
+                result[at] = scorer.known(a, b, np.concatenate([codes[0][i], codes[1][j]]))
         self._calibration(options.calibrated)(result)
         return result if pairs is not None else result.reshape(shape)
 
@@ -268,8 +223,8 @@ class Scorer:
         """Log posterior of every training speaker for equal priors, (n, speakers), in ``speaker_order``."""
         known = self.known_channels
         matrix = self._samples(X, "X")
-        levels, _ = self.arguments.codes_like(channels, known.labels, len(matrix), "channels")
-        values = known.speaker_log_likelihoods(matrix, np.where(levels < known.sizes, levels, MISSING))
+        levels, _ = self.arguments.codes(channels, known.labels, len(matrix), "channels")
+        values = known.speaker_log_likelihoods(matrix, known.of_training(levels))
         normalised: Array = log_softmax(values, axis=1)
         return normalised[:, self.speaker_order]
 
@@ -286,8 +241,10 @@ class Scorer:
     def _known_or_none(self, wanted: bool) -> KnownChannels | None:
         return self.known_channels if wanted and self.fitted.training is not None else None
 
-    def _labels(self, known: KnownChannels | None) -> tuple[tuple[Any, ...], ...]:
-        return tuple(() for _ in self.shareable) if known is None else known.labels
+    def _training_labels(self, wanted: bool) -> Labels:
+        """Labels of the training channels of each condition, if they are wanted and known."""
+        conditions, training = self.projections.conditions, self.fitted.training
+        return training.channels[: len(conditions)] if wanted and training is not None else ((),) * len(conditions)
 
     def _samples(self, X: Any, parameter: str) -> Array:
         """Samples as float64, after the checks of ``_numbers``."""

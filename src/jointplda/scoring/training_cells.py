@@ -6,6 +6,8 @@ import numpy as np
 
 from jointplda._typing import Array, IntArray
 from jointplda.linalg import inverse, symmetric
+from jointplda.model.parameters import Factor, Parameters
+from jointplda.model.training_posterior import CellMeans
 from jointplda.scoring.projection import Gaussian
 
 
@@ -22,45 +24,40 @@ class TrainingCells:
 
     Attributes
     ----------
-    mean : (d,)
-    noise, interaction : (d, d)
-        C and G G'.
+    parameters : Parameters
+    interaction : Factor
+        The cell of the parameters, whose loading is G.
     share : float
-    codes : (K, 1 + conditions) int64
-        Speaker and channels of each cell.
-    counts : (K,)
-    means : (K, d)
+    cells : CellMeans
     """
 
-    mean: Array
-    noise: Array
-    interaction: Array
+    parameters: Parameters
+    interaction: Factor
     share: float
-    codes: IntArray
-    counts: Array
-    means: Array
+    cells: CellMeans
 
-    def of_channels(self, channels: Array) -> dict[int, int]:
+    def of_channels(self, channels: IntArray) -> dict[int, int]:
         """Position of the cell of each speaker who has one with these channels (conditions,)."""
-        rows = np.flatnonzero((self.codes[:, 1:] == channels).all(axis=1))
-        return dict(zip(self.codes[rows, 0].tolist(), rows.tolist(), strict=True))
+        codes = self.cells.codes
+        rows = np.flatnonzero((codes[:, 1:] == channels).all(axis=1))
+        return dict(zip(codes[rows, 0].tolist(), rows.tolist(), strict=True))
 
-    def log_likelihoods(self, X: Array, W: Array, latents: Gaussian, cells: IntArray) -> Array:
+    def log_likelihoods(self, X: Array, latents: Gaussian, cells: IntArray) -> Array:
         """Log p(m | cell) without its 2 pi, of samples X (n, d) and cells (M,), (n, M).
 
-        ``latents`` are the posteriors of z = [y, x] with one mean for each cell; W (d, r) is their loading.
+        ``latents`` are the posteriors of z = [y, x] with one mean for each cell.
         """
-        out = np.empty((len(X), len(cells)))
-        sizes = self.counts[cells]
+        mean, C, G = self.parameters.mean, self.parameters.noise, self.interaction.loading
+        W = np.concatenate(self.parameters.without_cell().loadings, axis=1)
+        GG, centred, out = G @ G.T, X - mean, np.empty((len(X), len(cells)))
+        sizes = self.cells.counts[cells]
         for n in np.unique(sizes):
             own = np.flatnonzero(sizes == n)
-            shared = self.share * self.interaction
-            B = shared @ inverse(self.interaction + self.noise / n)[0]
+            B = self.share * GG @ inverse(GG + C / n)[0]
             rest = W - B @ W
-            spread = self.noise + self.interaction - B @ shared + rest @ latents.covariance @ rest.T
+            spread = C + GG - B @ (self.share * GG) + rest @ latents.covariance @ rest.T
             precision, log_det = inverse(symmetric(spread))
-            centres = (self.means[cells[own]] - self.mean) @ B.T + latents.means[own] @ rest.T
-            centred = X - self.mean
+            centres = (self.cells.means[cells[own]] - mean) @ B.T + latents.means[own] @ rest.T
             squares = np.sum((centred @ precision) * centred, axis=1)[:, None]
             squares = squares - 2.0 * centred @ precision @ centres.T + np.sum((centres @ precision) * centres, axis=1)
             out[:, own] = -0.5 * squares - 0.5 * log_det

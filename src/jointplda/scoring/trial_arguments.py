@@ -13,12 +13,11 @@ from jointplda.scoring.pairs import PreparedSide
 
 
 def score_dtype(dtype: Any, *sides: Any) -> Any:
-    """The type of scores: ``dtype``, or by default float32 if all sides are float32."""
+    """The type of scores: ``dtype``, or that of the first prepared side, or float32 if all sides are float32."""
     if dtype is None:
-        kinds = [
-            side.table.dtype if isinstance(side, PreparedSide) else getattr(side, "dtype", np.float64) for side in sides
-        ]
-        return np.float32 if all(kind == np.float32 for kind in kinds) else np.float64
+        prepared = [side.table.dtype for side in sides if isinstance(side, PreparedSide)]
+        single = all(getattr(side, "dtype", np.float64) == np.float32 for side in sides)
+        return prepared[0] if prepared else np.float32 if single else np.float64
     if np.dtype(dtype) not in (np.float32, np.float64):
         raise InputError(f"expected float32 or float64, got {dtype!r}.", parameter="dtype")
     return np.dtype(dtype)
