@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from jointplda.errors import MildWarning, warn
+from jointplda.errors import Advice, DataWarning, MildWarning, warn
 from jointplda.model.fit import FitResult
 from jointplda.model.statistics import Statistics
 from jointplda.selection.design import Design
@@ -11,6 +11,10 @@ from jointplda.selection.design import Design
 MOSTLY = 0.5
 VANISHED = 0.25
 BELIEVED = "How far speaker and channel interact is mostly believed"
+
+
+class NotConverged(DataWarning, ConvergenceWarning):  # type: ignore[misc]
+    """EM did not converge in the iterations it was given."""
 
 
 def warn_of_fit(result: FitResult, statistics: Statistics, tol: float, noise_floor: float) -> None:
@@ -82,8 +86,12 @@ def _warn_of_end(result: FitResult, tol: float) -> None:
         trace = (result.fit.start, *result.fit.log_likelihoods)
         warn(
             f"EM did not converge in {n_iter} iterations: the last one gained {trace[-1] - trace[-2]:.2g} nats per "
-            f"sample (tol={tol:g}). Raise max_iter or tol; with warm_start=True another fit goes on from here.",
-            ConvergenceWarning,
+            f"sample (the limit is {tol:g}).",
+            NotConverged,
+            remedy=Advice(
+                "Raise max_iter or tol; with warm_start=True another fit goes on from here.",
+                "Raise --max-iter or --tol.",
+            ),
         )
 
 
