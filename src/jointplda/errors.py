@@ -43,19 +43,40 @@ class Remedy:
         return f"{self.parameter}={self.value!r} {self.effect}."
 
 
+@dataclass(frozen=True)
+class Advice:
+    """What to try, where that differs between Python and the command line.
+
+    Attributes
+    ----------
+    python : str
+        Sentences for users of the library.
+    command_line : str
+        Sentences for users of the command line, which may name options; empty if there is nothing to say there.
+    """
+
+    python: str
+    command_line: str
+
+    def __str__(self) -> str:
+        return self.python
+
+
 class Explained(Exception):
     """An error or warning whose text comes in parts.
 
     Attributes
     ----------
     problem : str
-        What was expected, what came and what to try, without the name of the parameter.
+        What was expected, what came and what to try wherever it came from, without the name of the parameter.
     parameter : str or None
         The argument at fault.
-    remedy : Remedy or None
+    remedy : Remedy, Advice or None
     """
 
-    def __init__(self, problem: str = "", *, parameter: str | None = None, remedy: Remedy | None = None) -> None:
+    def __init__(
+        self, problem: str = "", *, parameter: str | None = None, remedy: Remedy | Advice | None = None
+    ) -> None:
         self.problem, self.parameter, self.remedy = problem, parameter, remedy
         text = problem if parameter is None else f"{parameter}: {problem}"
         super().__init__(text if remedy is None else f"{text} {remedy}")
@@ -94,7 +115,7 @@ def warn(
     category: type[Warning] = DataWarning,
     *,
     parameter: str | None = None,
-    remedy: Remedy | None = None,
+    remedy: Remedy | Advice | None = None,
 ) -> None:
     """Warn at the line of the user's own code that led here, past the frames of this package and of scikit-learn."""
     level, frame = 2, sys._getframe(1)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from jointplda._typing import AnyArray, IntArray
-from jointplda.errors import InputError
+from jointplda.errors import Advice, InputError
 
 MISSING = -1
 
@@ -105,10 +105,15 @@ def match_conditions(expected: tuple[str, ...], names: tuple[str, ...]) -> list[
         return list(range(len(names)))
     if len(set(names)) == len(names) and set(names) == set(expected):
         return [names.index(name) for name in expected]
+    s, them = ("s", "them") if len(expected) > 1 else ("", "it")
+    known, files = ", ".join(f'"{name}"' for name in expected), ", ".join(f"utt2{name}" for name in expected)
     raise InputError(
-        f"expected the condition(s) {_in_brackets(expected)}, got {_in_brackets(names)}; rename the columns, or give "
-        "them without names, in the order of training.",
+        f"expected the condition(s) {_in_brackets(expected)}, got {_in_brackets(names)}.",
         parameter="channels",
+        remedy=Advice(
+            "Rename the columns, or give them without names, in the order of training.",
+            f"The model knows the condition{s} {known}; name the file{s} {files}, or give {them} in --labels.",
+        ),
     )
 
 

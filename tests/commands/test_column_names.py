@@ -73,3 +73,13 @@ def test_a_column_is_not_taken_for_a_file_of_its_name(folder, monkeypatch):
     finally:
         (folder / "mic.a").unlink()
         (folder / "mic.b").unlink()
+
+
+def test_a_condition_of_another_name_is_named(folder):
+    trained(folder, "mic.a", name="one.safetensors")
+    score = ["score", folder / "one.safetensors", "--enroll", folder / "data.npz", "--trials", folder / "trials"]
+    done = run(*score, "--channel", folder / "utt2mic", "--out", folder / "none", code=1)
+    assert done.stderr.endswith(
+        "--channel: expected the condition(s) (mic.a), got (mic). "
+        'The model knows the condition "mic.a"; name the file utt2mic.a, or give it in --labels.\n'
+    )

@@ -8,7 +8,7 @@ import click
 import pytest
 
 from jointplda.commands.messages import OPTIONS_OF, error_text
-from jointplda.errors import InputError, Remedy, warn
+from jointplda.errors import Advice, InputError, Remedy, warn
 from worlds.command_line import all_commands, options_of, run
 
 LABELLED = ["train.npy", "--labels", "train.tsv", "--speaker", "speaker", "--channel", "language", "--out", "m"]
@@ -37,6 +37,7 @@ MISTAKES = [
     (["score", "api.safetensors", "--enroll", "train.npy", "--labels", "train.tsv", "--trials", "trials", "--out", "s"],
      1, "check that both name the same"),
     ([*SCORE, "--all", "--channel", "language", "--channel", "speaker"], 1, "expected 1 nuisance condition"),
+    (["calibrate", "train", "unlabelled", "--out", "c"], 1, "which trials are targets. Use --key."),
     ([*SCORE, "--trials", "trials", "--models", "spk2utt"], 1, "--allow-missing leaves them out"),
     (["evaluate", "trials"], 1, "line 1"),
     (["evaluate", "scores", "--key", "absent"], 1, "no trial of the key has a score"),
@@ -66,6 +67,7 @@ def folder(files, tmp_path, monkeypatch):
     lines = (source / "trials").read_text().splitlines(keepends=True)
     (tmp_path / "scores").write_text("".join(f"{' '.join(line.split()[:2])} 1.0\n" for line in lines[:9]))
     (tmp_path / "half").write_text("".join(lines[:9]))
+    (tmp_path / "unlabelled").write_text("a b 1.0\nc d 2.0\n")
     (tmp_path / "absent").write_text("x y target\ny z nontarget\n")
     (tmp_path / "partly").write_text(f"{lines[0]}x y target\n")
     (tmp_path / "some").write_text("".join(f"{i} s{k % 5}\n" for k, i in enumerate(train.ids[:20])))
@@ -111,6 +113,11 @@ def test_parts_of_an_error_become_options():
     )
     assert text(InputError("bad.", parameter="X", remedy=Remedy("shift", 1, "helps")), *train) == "bad."
     assert text(InputError("bad.", remedy=Remedy("noise_prior", 1, "helps")), *train) == "bad. --noise-prior 1 helps."
+    spoken = Advice("Use x=1.", "Use --channel.")
+    assert str(InputError("bad.", parameter="y", remedy=spoken)) == "y: bad. Use x=1."
+    assert text(InputError("bad.", parameter="y", remedy=spoken), *train) == "--speaker: bad. Use --channel."
+    assert text(InputError("bad.", remedy=Advice("Use x=1.", "Use --absent.")), *train) == "bad."
+    assert text(InputError("bad.", remedy=Advice("Use x=1.", "")), *train) == "bad."
     both = InputError("bad.", parameter="n_components")
     assert text(both, *train, "--lda", "3") == "--lda: bad."
     assert text(both, *train) == "--pca or --lda: bad."
@@ -134,6 +141,14 @@ def test_warnings_name_options_too(monkeypatch, tmp_path):
     words = ["calibrate", "train", tmp_path / "s", "--method", "pav", "--out", tmp_path / "c"]
     assert run(*words).stderr == "warning: --prior: odd. --allow-missing helps.\n"
     assert run(*words, "--force", "--quiet").stderr == ""
+
+
+def test_a_fit_that_did_not_converge_is_no_lesson_in_python(files):
+    folder, *_ = files
+    done = run("compare", folder / "train.npy", "--labels", folder / "train.tsv", "--speaker", "speaker", "--channel",
+               "language", "--system", "Joint PLDA", "--max-iter", 2, "--draws", 0).stderr  # fmt: skip
+    assert done.endswith("nats per sample (the limit is 1e-05). Raise --max-iter or --tol.\n")
+    assert not re.search(r"[a-z]_[a-z]|=", done)
 
 
 def test_the_reader_never_calls_a_command_with_a_word_of_python():

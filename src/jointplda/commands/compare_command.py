@@ -9,7 +9,7 @@ import cloup
 
 from jointplda.commands import options
 from jointplda.commands.messages import Messages
-from jointplda.commands.training_options import ComparisonOptions, comparison
+from jointplda.commands.training_options import DEFAULTS, RECIPE, ComparisonOptions, comparison, given_settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ def command(messages: Messages, /, **values: Any) -> None:
       jointplda compare train.npz --test test.npz --speaker speaker \\
           --channel language --report comparison.html
     """  # noqa: D301
-    request = CompareRequest(**values)
+    request = CompareRequest(recipe=DEFAULTS | given_settings(values, RECIPE), **values)
     options.check_new(request.report, request.force)
     if request.split and request.test:
         raise click.UsageError("use --test or --split, not both.")

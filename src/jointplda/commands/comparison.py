@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -11,7 +11,7 @@ from jointplda.commands.console import number, percent, print_json
 from jointplda.commands.messages import Messages
 from jointplda.commands.progress_display import bar
 from jointplda.commands.results import as_dict, evaluation_settings, print_intervals, print_results, write_report
-from jointplda.commands.training_options import DEFAULTS, ComparisonOptions
+from jointplda.commands.training_options import ComparisonOptions
 from jointplda.evaluation.evaluate import Evaluation, evaluate
 from jointplda.evaluation.protocol import Experiment
 from jointplda.evaluation.systems import AUTOMATIC, JOINT, PLAIN, Recipe, Scored, run_systems
@@ -55,10 +55,10 @@ def _train_all(request: ComparisonOptions, experiment: Experiment, messages: Mes
                 messages.detail(f"{progress.stage} ...")
             draw(progress)
 
+        recipe, systems = Recipe(**request.recipe), request.systems or None
         for system in run_systems(
-            experiment.train, experiment.test, experiment.pairs, recipe_of(request), systems=request.systems or None,
-            callback=show,
-        ):  # fmt: skip
+            experiment.train, experiment.test, experiment.pairs, recipe, systems=systems, callback=show
+        ):
             scored.append(system)
             messages.detail(f"{system.name}: trained and scored ({time.monotonic() - begun:.1f} s)")
             begun = time.monotonic()
@@ -78,16 +78,10 @@ def _write_report(
         *facts,
         ("training", f"{len(train.X):,} samples of {len(set(train.speakers.tolist())):,} speakers"),
         ("conditions", ", ".join(train.channels.names)),
-        ("settings", ", ".join(f"{name} {value}" for name, value in asdict(recipe_of(request)).items())),
+        ("settings", ", ".join(f"{name} {value}" for name, value in asdict(Recipe(**request.recipe)).items())),
     ]
     summary = summary_of(results, condition)
     write_report(path, title, systems, list(results.values()), condition, listed, summary)
-
-
-def recipe_of(request: ComparisonOptions) -> Recipe:
-    """The settings that all systems share."""
-    values = {field.name: getattr(request, field.name) for field in fields(Recipe)}
-    return Recipe(**DEFAULTS | {name: value for name, value in values.items() if value is not None})
 
 
 def summary_of(results: Mapping[str, Evaluation], condition: str) -> str:

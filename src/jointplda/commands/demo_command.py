@@ -9,7 +9,7 @@ import cloup
 
 from jointplda.commands import options
 from jointplda.commands.messages import Messages
-from jointplda.commands.training_options import ComparisonOptions, comparison
+from jointplda.commands.training_options import DEFAULTS, RECIPE, ComparisonOptions, comparison, given_settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ def command(messages: Messages, /, **values: Any) -> None:
     Training voices were recorded through one or two transmissions each, test voices through many. PLDA takes the
     transmission for a part of the voice; Joint PLDA models it as a condition of its own.
     """  # noqa: D301
-    request = DemoRequest(**values)
+    request = DemoRequest(recipe=DEFAULTS | given_settings(values, RECIPE), **values)
     from jointplda.commands.demo_run import compare_voices, export_voices
 
     if request.export is not None:

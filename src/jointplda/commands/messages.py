@@ -1,6 +1,7 @@
 """What a command says on standard error: messages, and the warnings and errors of the library in its own words."""
 
 import logging
+import re
 import sys
 import warnings
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from typing import Any
 
 import click
 
-from jointplda.errors import Explained
+from jointplda.errors import Advice, Explained, Remedy
 
 QUIET, NORMAL, VERBOSE = -1, 0, 1
 OPTIONS_OF: dict[str, tuple[str, ...]] = {
@@ -83,15 +84,23 @@ def error_text(error: Explained, context: click.Context) -> str:
     """The text of an error or warning, for the command that is running.
 
     The option of the parameter at fault stands before the problem, and the option of the remedy begins the advice. A
-    parameter without an option is not named, and a remedy without an option is left out.
+    parameter without an option is not named, and advice that names an option which the command lacks is left out.
     """
     option = option_of(error.parameter, context)
     text = error.problem if option is None else f"{option}: {error.problem}"
-    remedy = None if error.remedy is None else option_of(error.remedy.parameter, context)
-    if error.remedy is None or remedy is None:
-        return text
-    value = "" if error.remedy.value is True else f" {error.remedy.value}"
-    return f"{text} {remedy}{value} {error.remedy.effect}."
+    advice = _advice(error.remedy, context)
+    return f"{text} {advice}" if advice else text
+
+
+def _advice(remedy: Remedy | Advice | None, context: click.Context) -> str:
+    """What to try, in words of the running command; empty where it has no such option."""
+    if isinstance(remedy, Remedy):
+        option = option_of(remedy.parameter, context)
+        value = "" if remedy.value is True else f" {remedy.value}"
+        return "" if option is None else f"{option}{value} {remedy.effect}."
+    known = {name for option in context.command.params for name in option.opts}
+    text = "" if remedy is None else remedy.command_line
+    return text if set(re.findall(r"--[a-z-]+", text)) <= known else ""
 
 
 def option_of(parameter: str | None, context: click.Context) -> str | None:

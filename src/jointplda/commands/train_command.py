@@ -1,5 +1,6 @@
 """``jointplda train``: its options and help."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,12 @@ from jointplda.commands import options
 from jointplda.commands.messages import Messages
 from jointplda.commands.training_options import (
     CHOSEN,
+    GIVEN,
     MODEL,
     PER_CONDITION,
     STORED,
-    ModelOptions,
     Step,
+    given_settings,
     preprocessing,
     steps_of,
 )
@@ -27,9 +29,10 @@ code 0); --resume continues from it."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainRequest(options.SampleSource, ModelOptions):
-    """Options of ``jointplda train``; None (or no value) stands for the default of the estimator."""
+class TrainRequest(options.SampleSource):
+    """Options of ``jointplda train``; ``given`` are the settings of the model that the user gave."""
 
+    given: Mapping[str, Any]
     out: Path | None
     plan: bool
     steps: tuple[Step, ...]
@@ -47,7 +50,7 @@ class TrainRequest(options.SampleSource, ModelOptions):
     @property
     def own_settings(self) -> list[str]:
         """Settings in ``CHOSEN`` that the user gave."""
-        return list(self.settings(*CHOSEN))
+        return [name for name in CHOSEN if name in self.given]
 
 
 @cloup.command("train", short_help="Train a model on labelled embeddings.", epilog=DETAILS)
@@ -87,7 +90,7 @@ def command(ctx: click.Context, messages: Messages, /, **values: Any) -> None:
     interaction are chosen on held-out training speakers, who also calibrate the scores; "jointplda tune" shows the
     search.
     """  # noqa: D301
-    request = TrainRequest(**values, steps=steps_of(ctx))
+    request = TrainRequest(given=given_settings(values, (*CHOSEN, *GIVEN)), steps=steps_of(ctx), **values)
     _check(request, ctx)
     from jointplda.commands.train_run import train
 
@@ -98,20 +101,17 @@ def _check(request: TrainRequest, ctx: click.Context) -> None:
     """Raise if the options do not fit together."""
     if request.out is None and not request.plan:
         raise click.UsageError("Missing option '--out' (or --plan, which writes nothing).")
-    for name in PER_CONDITION:
-        count = len(getattr(request, name))
-        if count and not request.channels:
+    for name in (*PER_CONDITION, "interaction", "cell_share"):
+        value = request.given.get(name)
+        if value is not None and not request.channels:
             raise click.UsageError(f"{_option(name)} needs a --channel.")
-        if count not in (0, 1, len(request.channels)):
+        if isinstance(value, list) and len(value) != len(request.channels):
             raise click.UsageError(f"{_option(name)}: give one value, or one for every --channel.")
-    for name in ("interaction", "cell_share"):
-        if getattr(request, name) is not None and not request.channels:
-            raise click.UsageError(f"{_option(name)} needs a --channel.")
     if request.resume:
         typed = [name for name in STORED if ctx.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE]
         if typed:
             raise click.UsageError(f"{_listed(typed)}: stored in the resumed model; leave it out.")
-    if request.cell_share is not None and not request.interaction:
+    if "cell_share" in request.given and not request.given.get("interaction"):
         raise click.UsageError("--cell-share needs an --interaction: proportional, full, split, or a number above 0.")
     if request.automatic and request.own_settings:
         raise click.UsageError(f"{_listed(request.own_settings)}: chosen by --auto; leave it out, or leave out --auto.")

@@ -15,11 +15,13 @@ from jointplda.commands.model_facts import em_ranks, interaction_fact, scoring_m
 from jointplda.commands.plan_output import planned_dimension, print_plan
 from jointplda.commands.progress_display import em_progress
 from jointplda.commands.train_command import TrainRequest
-from jointplda.commands.training_options import CHOSEN, GIVEN
 from jointplda.estimators.joint import JointPLDA
 from jointplda.estimators.pipeline import Pipeline, make_pipeline
 from jointplda.estimators.plain import PLDA
 from jointplda.evaluation.labelled_samples import LabelledSamples
+
+RESUMED = ("max_iter", "tol")
+"""Settings that a model which continues takes from the command line, and not from its file."""
 
 
 def train(request: TrainRequest, messages: Messages) -> None:
@@ -47,13 +49,10 @@ def train(request: TrainRequest, messages: Messages) -> None:
 
 def _make_pipe(request: TrainRequest) -> Pipeline:
     """Preprocessing and a model that is not fitted yet."""
-    settings = request.settings(*GIVEN)
     if request.searches:
-        return settings_search.search_pipeline(request.steps, random_state=request.seed, **settings)
-    settings |= request.settings(*CHOSEN)
-    return make_pipeline(
-        *settings_search.step_objects(request.steps), JointPLDA(**settings) if request.channels else PLDA(**settings)
-    )
+        return settings_search.search_pipeline(request.steps, random_state=request.seed, **request.given)
+    model = JointPLDA(**request.given) if request.channels else PLDA(**request.given)
+    return make_pipeline(*settings_search.step_objects(request.steps), model)
 
 
 def _resumed(path: Path, samples: LabelledSamples) -> tuple[Pipeline, LabelledSamples]:
@@ -84,7 +83,9 @@ def _fit(pipe: Pipeline, samples: LabelledSamples, request: TrainRequest, messag
         model.set_params(callback=callback)
         if request.resume:
             # The preprocessing stays as it was stored: the model continues in the same space.
-            model.set_params(warm_start=True, **request.settings("max_iter", "tol"))
+            model.set_params(
+                warm_start=True, **{name: request.given[name] for name in RESUMED if name in request.given}
+            )
             X = pipe[:-1].transform(samples.X) if len(pipe.steps) > 1 else samples.X
             model.fit(X, samples.speakers, **settings_search.channel_arguments(samples))
         else:

@@ -1,6 +1,6 @@
 """Options that are settings of a model: preprocessing in the order given, ranks, priors, interaction and EM."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,6 +22,10 @@ GIVEN = ("noise", "max_iter", "tol", "channel_prior", "interaction")
 """Settings that the automatic search takes as they are given."""
 STORED = (*CHOSEN, "channel_prior", "interaction", "noise", "center", "length_norm", "pca", "lda", "seed")
 """Settings that --resume takes from the model file."""
+RECIPE = (
+    "pca", "lda", "speaker_rank", "channel_rank", "noise_prior", "speaker_prior", "max_iter", "tol", "same_channel",
+)  # fmt: skip
+"""Settings that all systems of a comparison share."""
 DEFAULTS: dict[str, Any] = {"noise_prior": 1.0, "speaker_prior": 1.0, "max_iter": 200}
 """Settings of a comparison that differ from the defaults of the recipe: covariances of few speakers are shrunk."""
 
@@ -89,30 +93,15 @@ MODEL = (
 """Settings of the model that ``train`` makes."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ModelOptions:
-    """Settings of the model that ``train`` makes; None (or no value) stands for the default of the estimator."""
-
-    speaker_rank: int | None
-    channel_rank: tuple[int, ...]
-    noise: str | None
-    noise_prior: float | None
-    speaker_prior: float | None
-    channel_prior: tuple[float, ...]
-    channel_share: tuple[float, ...]
-    interaction: float | str | None
-    cell_share: float | None
-    max_iter: int | None
-    tol: float | None
-
-    def settings(self, *names: str) -> dict[str, Any]:
-        """Those of the named settings that the user gave, as arguments of an estimator."""
-        values = {name: getattr(self, name) for name in names}
-        return {
-            name: (value[0] if len(value) == 1 else list(value)) if isinstance(value, tuple) else value
-            for name, value in values.items()
-            if value not in (None, ())
-        }
+def given_settings(values: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Take the settings of these names out of the values of the options: those that the user gave, as arguments of an
+    estimator. A setting that may be repeated is a number, or a list of several.
+    """
+    given = {name: value for name in names if (value := values.pop(name)) not in (None, ())}
+    for name in set(given) & set(PER_CONDITION):
+        if isinstance(given[name], tuple):
+            given[name] = given[name][0] if len(given[name]) == 1 else list(given[name])
+    return given
 
 
 def comparison() -> Callable[[F], F]:
@@ -137,17 +126,21 @@ def comparison() -> Callable[[F], F]:
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonOptions(options.EvaluationOptions):
-    """Options that ``compare`` and ``demo`` share; None stands for the default."""
+    """Options that ``compare`` and ``demo`` share.
 
-    pca: int | None
-    lda: int | None
-    speaker_rank: int | None
-    channel_rank: int | None
-    noise_prior: float | None
-    speaker_prior: float | None
-    max_iter: int | None
-    tol: float | None
-    same_channel: float | None
+    Attributes
+    ----------
+    recipe : dict
+        The settings of ``Recipe`` that the user gave.
+    report : Path or None
+        Page to write.
+    as_json : bool
+        Print the result as JSON.
+    systems : tuple of str
+        Systems to compare; without any, all of them.
+    """
+
+    recipe: Mapping[str, Any]
     report: Path | None
     as_json: bool
     systems: tuple[str, ...] = ()

@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from jointplda.errors import MildWarning, warn
+from jointplda.errors import Advice, DataWarning, MildWarning, warn
 from jointplda.model.fitted import FittedModel
 from jointplda.model.resolve import supported_rank
 from jointplda.model.settings import ModelSettings
@@ -14,6 +14,10 @@ from jointplda.selection.design import Design
 MOSTLY = 0.5
 VANISHED = 0.25
 FROM_PRIOR = "kappa comes mostly from its prior"
+
+
+class NotConverged(DataWarning, ConvergenceWarning):  # type: ignore[misc]
+    """EM did not converge in the iterations it was given."""
 
 
 def warn_of_ranks(given: ModelSettings, resolved: ModelSettings, statistics: Statistics) -> None:
@@ -110,8 +114,12 @@ def _warn_of_end(fitted: FittedModel) -> None:
         gain = float(np.diff([fitted.notes.start, *trace.log_likelihoods])[-1])
         warn(
             f"EM did not converge in {n_iter} iterations: the last one gained {gain:.2g} nats per sample "
-            f"(tol={tol:g}). Raise max_iter or tol; with warm_start=True another fit goes on from here.",
-            ConvergenceWarning,
+            f"(the limit is {tol:g}).",
+            NotConverged,
+            remedy=Advice(
+                "Raise max_iter or tol; with warm_start=True another fit goes on from here.",
+                "Raise --max-iter or --tol.",
+            ),
         )
 
 

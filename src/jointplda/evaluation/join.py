@@ -9,11 +9,11 @@ from scipy.sparse.csgraph import connected_components
 
 from jointplda._identifiers import positions
 from jointplda._typing import BoolArray, IntArray, Names
-from jointplda.errors import InputError, Remedy, warn
+from jointplda.errors import Advice, InputError, Remedy, warn
 from jointplda.evaluation.evaluate import Coded
 from jointplda.trial_list import TARGET, UNKNOWN, ScoreTable, Trials
 
-USE_KEY = Remedy("key", "TRIALS", "says which are")
+USE_KEY = Advice("Give a key.", "Use --key.")
 LEAVE_OUT = Remedy("allow_missing", True, "leaves them out")
 
 

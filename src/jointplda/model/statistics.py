@@ -9,7 +9,7 @@ import numpy as np
 
 from jointplda import sample_matrix
 from jointplda._typing import AnyArray, Array, BoolArray, IntArray
-from jointplda.errors import InputError
+from jointplda.errors import Advice, InputError
 from jointplda.labels import MISSING, ConditionColumns, conditions, encode, match_conditions
 from jointplda.linalg import sums_by_level, symmetric
 from jointplda.model.cell_sums import CellSums
@@ -295,9 +295,9 @@ def encode_all(
             raise InputError("expected one label per sample, got None.", parameter=parameter)
         code, levels = encode(column, what=parameter)
         if len(code) != n_samples:
-            hint = " Several conditions are columns: np.column_stack([a, b])." if len(names) == n_samples else ""
-            problem = f"expected {n_samples} labels, one per row of X, got {len(code)}.{hint}"
-            raise InputError(problem, parameter=parameter)
+            hint = Advice("Several conditions are columns: np.column_stack([a, b]).", "")
+            problem = f"expected {n_samples} labels, one per row of X, got {len(code)}."
+            raise InputError(problem, parameter=parameter, remedy=hint if len(names) == n_samples else None)
         codes.append(code)
         labels.append(tuple(levels))
     if (codes[0] == MISSING).any():
