@@ -99,7 +99,7 @@ def advanced_group() -> Callable[[F], F]:
     options.speaker,
     cloup.option("--channel", "channels", multiple=True, required=True, metavar="COL|FILE",
                  help="Channels of a condition such as language: a label column or a file; may be repeated. The first "
-                 "condition makes the cells."),
+                 "condition makes the types of trials."),
     cloup.option("--test", type=options.IN_FILE, show_default="held-out speakers of DATA",
                  help="Embeddings of test speakers."),
     cloup.option("--split", metavar="COL", help="Label column of DATA with the values 'train' and 'test'."),
@@ -140,7 +140,7 @@ def run_comparison(
     """Train, score and evaluate every system; print the table and write the page."""
     from jointplda.commands.console import print_json
     from jointplda.commands.result_tables import as_dict, print_intervals, print_results
-    from jointplda.metrics.cells import CROSS_SAME
+    from jointplda.metrics.trial_types import CROSS_SAME
 
     scored = _train_all(request, experiment, messages)
     results = _evaluate_all(scored, experiment, request, messages)

@@ -1,4 +1,4 @@
-"""``jointplda evaluate``: error rates and costs of scores, with intervals, in the four cells, and a page."""
+"""``jointplda evaluate``: error rates and costs of scores, with intervals, by types of trials, and a page."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class EvaluateRequest(EvaluationOptions):
 
     @property
     def channel(self) -> str | None:
-        """The condition that makes the cells."""
+        """The condition that makes the types of trials."""
         return self.channels[0] if self.channels else None
 
 
@@ -95,11 +95,11 @@ def command(quiet: bool, verbose: bool, **values: Any) -> None:
           --speaker speaker --channel language --report report.html
 
     Prints EER, minimum and actual detection costs, Cllr and minCllr with 90 % speaker-bootstrap intervals: pooled, in
-    the four cells of same and cross channel (with --channel), and by label (with --by).
+    by same and cross channel (with --channel), and by label (with --by).
     """  # noqa: D301
     request = EvaluateRequest(**values)
     if len(request.channels) > 1:
-        raise click.UsageError("the cells are of one --channel; use --by for other conditions.")
+        raise click.UsageError("the types of trials are of one --channel; use --by for other conditions.")
     options.check_new(request.report, request.force)
     with command_messages(quiet, verbose) as messages:
         _evaluate(request, messages)
@@ -166,7 +166,7 @@ def _sides(trials: Trials, files: LabelFiles, request: EvaluateRequest, messages
         if unknown == len(same):
             raise click.ClickException(f"--channel {request.channel}: no trial has a channel on both sides.")
         if unknown:
-            messages.info(f"{unknown:,} trials lack a channel on one side and are in no cell.")
+            messages.info(f"{unknown:,} trials lack a channel on one side and are of no type of trials.")
     conditions: dict[str, Any] = {}
     for column in request.by:
         if column in trials.columns:

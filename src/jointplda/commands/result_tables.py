@@ -75,7 +75,7 @@ def as_dict(result: Evaluation) -> dict[str, Any]:
 def print_results(results: Mapping[str, Evaluation]) -> None:
     """A table of the main figures by part (of one system), or by system (of several)."""
     from jointplda.commands.console import print_table, without_columns
-    from jointplda.metrics.cells import CROSS_SAME
+    from jointplda.metrics.trial_types import CROSS_SAME
 
     measures = _columns(results)
     names = [str(measure) for measure in measures]
@@ -88,10 +88,10 @@ def print_results(results: Mapping[str, Evaluation]) -> None:
         droppable = ["targets", "non-targets", *_droppable(measures)]
         print_table("", *without_columns(["trials", "targets", "non-targets", *names], rows, droppable))
         return
-    has_cells = any(CROSS_SAME in result.parts for result in results.values())
-    header = ["system", *names, *([f"EER {CROSS_SAME}"] if has_cells else [])]
+    crossed = any(CROSS_SAME in result.parts for result in results.values())
+    header = ["system", *names, *([f"EER {CROSS_SAME}"] if crossed else [])]
     rows = [
-        [name, *(_cell(result.pooled, measure) for measure in measures), *([_cross_same(result)] if has_cells else [])]
+        [name, *(_cell(result.pooled, measure) for measure in measures), *([_cross_same(result)] if crossed else [])]
         for name, result in results.items()
     ]
     print_table("", *without_columns(header, rows, _droppable(measures)))
@@ -134,8 +134,8 @@ def _cell(part: Part, measure: Measure) -> str:
 
 
 def _cross_same(result: Evaluation) -> str:
-    from jointplda.metrics.cells import CROSS_SAME
     from jointplda.metrics.measure_kind import EER
+    from jointplda.metrics.trial_types import CROSS_SAME
 
     part = result.parts.get(CROSS_SAME)
     return "–" if part is None else _cell(part, EER)

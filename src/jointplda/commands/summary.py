@@ -13,7 +13,7 @@ def summary_of(results: Mapping[str, Evaluation], condition: str) -> str:
     """PLDA against Joint PLDA (automatic, if there), or the best system by pooled EER where one of them is missing."""
     from jointplda.commands.console import number, percent
     from jointplda.evaluation.systems import AUTOMATIC, JOINT, PLAIN
-    from jointplda.metrics.cells import CROSS_SAME
+    from jointplda.metrics.trial_types import CROSS_SAME
 
     key, name = (AUTOMATIC, "automatic Joint PLDA") if AUTOMATIC in results else (JOINT, JOINT)
     pooled = {name: result.pooled.measures for name, result in results.items()}
@@ -26,8 +26,8 @@ def summary_of(results: Mapping[str, Evaluation], condition: str) -> str:
         f"Equal error rate over all trials: {percent(joint.eer)} with {name}, {percent(plain.eer)} with {PLAIN}; "
         f"Cllr {number(joint.cllr)} against {number(plain.cllr)}."
     )
-    cells = {key: results[key].parts.get(CROSS_SAME) for key in (PLAIN, key)}
-    hard = {key: cell.measures.eer for key, cell in cells.items() if cell is not None and cell.measures is not None}
+    crossed = {key: results[key].parts.get(CROSS_SAME) for key in (PLAIN, key)}
+    hard = {key: part.measures.eer for key, part in crossed.items() if part is not None and part.measures is not None}
     if len(hard) == 2:
         text += (
             f" Where targets differ in {condition} and non-targets share it, the equal error rate is "

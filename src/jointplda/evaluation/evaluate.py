@@ -1,4 +1,4 @@
-"""Results of one system: all measures, pooled, in the four cells and by condition, with intervals."""
+"""Results of one system: all measures, pooled, by types of trials and by condition, with intervals."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,11 +12,11 @@ from jointplda._typing import Array, BoolArray, IntArray
 from jointplda.errors import InputError, warn
 from jointplda.labels import encode
 from jointplda.metrics._checks import as_trials
-from jointplda.metrics.cells import cell_parts
 from jointplda.metrics.measure_kind import Estimate, Measure
 from jointplda.metrics.measures import PRIORS, Measures, measure
 from jointplda.metrics.sorted_trials import SortedTrials
 from jointplda.metrics.speaker_bootstrap import bootstrap, speaker_codes
+from jointplda.metrics.trial_types import type_pairs
 from jointplda.progress import Progress, ProgressCallback
 
 POOLED = "pooled"
@@ -59,7 +59,7 @@ class Evaluation:
     same_channel : ndarray of int8, shape (n,), or None
         1 where both sides of a trial share their channel, 0 where they do not, -1 where it is not known.
     parts : dict of str to Part
-        "pooled", the cells ("same / same", ...), then "column = value".
+        "pooled", the pairs of trial types ("same / same", ...), then "column = value".
     is_llr : bool
         Whether the scores are log-likelihood ratios.
     draws, speakers : int
@@ -180,7 +180,7 @@ def evaluate(
         Natural-log likelihood ratios.
     target : array-like of bool, shape (n,)
     sides : TrialSides, optional
-        Speakers (for intervals), channels (for the cells) and conditions.
+        Speakers (for intervals), channels (for the types of trials) and conditions.
     settings : EvaluationSettings, optional
     callback : callable, optional
         Called with a ``Progress`` of stage "bootstrap, <part>" as draws are done.
@@ -266,7 +266,7 @@ def _members(
     """The name and the trials of each part; None stands for all trials."""
     yield POOLED, None
     if same is not None:
-        for name, members in cell_parts(target, same == 1).items():
+        for name, members in type_pairs(target, same == 1).items():
             yield name, members & (same >= 0)
     for column, labels in conditions.items():
         coded = Coded.of(labels, column)

@@ -31,7 +31,7 @@ GLOSSARY = (
         "Cllr less minCllr: the part of the cost that a better map from scores to log-likelihood ratios would remove.",
     ),
     (
-        "The four cells",
+        "Types of trials",
         "Targets whose two sides share a channel (same) or do not (cross), against non-targets that do or do not; "
         "“cross / same” puts targets recorded in two channels against non-targets recorded in one, which a "
         "system that mistakes the channel for the speaker confuses.",
