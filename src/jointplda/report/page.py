@@ -23,7 +23,14 @@ from jointplda.report.plots import (
 )
 from jointplda.report.svg import Drawing, key, words
 from jointplda.report.tables import headline, part_title, parts_of, table
-from jointplda.report.training_plots import attempts_plot, channels_plot, shares_plot, singular_plot, trace_plot
+from jointplda.report.training_plots import (
+    attempts_plot,
+    channels_plot,
+    loading_class,
+    shares_plot,
+    singular_plot,
+    trace_plot,
+)
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 _ICON = (
@@ -230,7 +237,7 @@ def _training(training: Training) -> str:
     objective = words(training.objective_name or "objective")
     figures = _figure(trace_plot(training), f"The {objective} of EM by iteration.", "", "Training")
     names = "".join(
-        f"<li>{key('s0' if name == 'V' else f's{1 + (k - 1) % 7}', 'filled')}{words(name)}</li>"
+        f"<li>{key(loading_class(k, name), 'filled')}{words(name)}</li>"
         for k, name in enumerate(training.singular_values)
     )
     figures += _figure(
@@ -262,7 +269,7 @@ def _training(training: Training) -> str:
 
 
 def _glossary() -> str:
-    items = "".join(f"<div><dt>{words(term)}</dt><dd>{words(text)}</dd></div>" for term, text in GLOSSARY)
+    items = "".join(f"<div><dt>{words(term)}</dt><dd>{words(text)}</dd></div>" for term, text in GLOSSARY.items())
     return _section("meaning", "What the numbers mean", "", f'<dl class="glossary">{items}</dl>')
 
 

@@ -120,22 +120,19 @@ def det_plot(systems: Sequence[System], part: str = POOLED) -> Drawing:
     better, worse = [], []
     for i, system in drawn:
         curve, css = system.det[part], system_class(i, len(systems))
-        axes.inside.append(f'<g class="{css}">')
-        x, y = (np.clip(rates, _NO_ERRORS, 1 - _NO_ERRORS) for rates in (curve.x, curve.y))
-        shown = axes.line(x, y, tolerance=0.6)
-        axes.inside.append("</g>")
-        axes.outside.append(f'<g class="{css}">')
-        if not shown and _equal_error(curve) > high:
-            worse.append(system.name)
-        elif not shown:
-            better.append(system.name)
-            axes.dot(low, low, 5.0, "filled", f"{system.name}: no errors in the range shown")
-        for point in system.points if part == POOLED else ():
-            where = f"{system.name}, prior {point.prior:g}"
-            if point.actual is not None:
-                axes.dot(*point.actual, 3.2, "filled", f"{where}: actual threshold")
-            axes.dot(*point.best, 4.2, "hollow", f"{where}: best threshold")
-        axes.outside.append("</g>")
+        with axes.coloured(css):
+            x, y = (np.clip(rates, _NO_ERRORS, 1 - _NO_ERRORS) for rates in (curve.x, curve.y))
+            shown = axes.line(x, y, tolerance=0.6)
+            if not shown and _equal_error(curve) > high:
+                worse.append(system.name)
+            elif not shown:
+                better.append(system.name)
+                axes.dot(low, low, 5.0, "filled", f"{system.name}: no errors in the range shown")
+            for point in system.points if part == POOLED else ():
+                where = f"{system.name}, prior {point.prior:g}"
+                if point.actual is not None:
+                    axes.dot(*point.actual, 3.2, "filled", f"{where}: actual threshold")
+                axes.dot(*point.best, 4.2, "hollow", f"{where}: best threshold")
     frame = axes.frame("False alarms, % of non-targets", "Misses, % of targets")
     description = (
         "Detection error trade-off, lower left is better. Systems: " + ", ".join(s.name for _, s in drawn) + "."
@@ -182,7 +179,9 @@ def histograms_plot(system: System) -> Drawing:
     for k, (channel, names) in enumerate(rows):
         axes = Axes(x, scales.linear(0, top * 1.08, 3), left=14, top=10 + k * (tall + 10), width=432, height=tall)
         for name in names:
-            _histogram(axes, drawn[name], TYPE_CLASS.get(name, "t1"))
+            x_steps, y_steps = np.repeat(drawn[name].edges, 2)[1:-1], np.repeat(np.nan_to_num(drawn[name].density), 2)
+            with axes.coloured(TYPE_CLASS.get(name, "t1")):
+                axes.area(x_steps, y_steps)
         if system.is_llr:
             axes.line([0, 0], [0, top * 1.08], "zero")
         if channel:
@@ -205,21 +204,18 @@ def _countable(histogram: Distribution) -> bool:
     )
 
 
-def _histogram(axes: Axes, histogram: Distribution, css: str) -> None:
-    x = np.repeat(histogram.edges, 2)[1:-1]
-    y = np.repeat(np.nan_to_num(histogram.density), 2)
-    axes.inside.append(f'<g class="{css}">')
-    axes.area(x, y)
-    axes.inside.append("</g>")
+def _masses(histogram: Distribution) -> Array:
+    """Share of the scores below each edge."""
+    return np.concatenate([[histogram.below], np.nan_to_num(histogram.density) * np.diff(histogram.edges)]).cumsum()
 
 
 def _quantile(histogram: Distribution, share: float) -> float:
-    mass = np.concatenate([[histogram.below], np.nan_to_num(histogram.density) * np.diff(histogram.edges)]).cumsum()
+    mass = _masses(histogram)
     return float(np.interp(share, mass, histogram.edges)) if mass[-1] > mass[0] else float(histogram.edges[0])
 
 
 def _outside(name: str, histogram: Distribution, x: scales.Scale) -> str:
-    mass = np.concatenate([[histogram.below], np.nan_to_num(histogram.density) * np.diff(histogram.edges)]).cumsum()
+    mass = _masses(histogram)
     below = float(np.interp(x.low, histogram.edges, mass, left=histogram.below))
     above = max(0.0, 1.0 - float(np.interp(x.high, histogram.edges, mass, right=1.0 - histogram.above)))
     sides = [f"{percent(share)} {side}" for share, side in ((below, "below"), (above, "above")) if share >= 0.0015]
@@ -239,20 +235,19 @@ def tippett_plot(system: System) -> Drawing:
     if system.is_llr:
         axes.line([0, 0], [0, 1], "zero")
     for name, curve in curves.items():
-        axes.inside.append(f'<g class="{TYPE_CLASS.get(name, "t1")}">')
-        axes.line([-np.inf, *curve.x, np.inf], [1.0, *curve.y, 0.0])
-        axes.inside.append("</g>")
+        with axes.coloured(TYPE_CLASS.get(name, "t1")):
+            axes.line([-np.inf, *curve.x, np.inf], [1.0, *curve.y, 0.0])
     name = "x: log-likelihood ratio (natural log)" if system.is_llr else "x: score"
     description = f"Cumulative shares of {' and '.join(curves)} with a score of at least x, for {system.name}."
     body = axes.body(axes.frame(name, "Share of trials at or above x"))
     return Drawing(svg.picture(460, 346, f"Tippett plot of {system.name}", description, body))
 
 
-def _span(curve: Curve, share: float = 0.002) -> tuple[float, float]:
-    """The range of x over which a curve falls from 1 - ``share`` to ``share``."""
+def _span(curve: Curve) -> tuple[float, float]:
+    """The range of x over which a curve falls from nearly 1 to nearly 0."""
     finite = np.isfinite(curve.x) & np.isfinite(curve.y)
     x, y = curve.x[finite], curve.y[finite]
-    moving = x[(y > share) & (y < 1 - share)]
+    moving = x[(y > 0.002) & (y < 0.998)]
     moving = moving if len(moving) > 1 else x
     return float(moving.min()), float(moving.max())
 
@@ -274,20 +269,15 @@ def pav_plot(system: System) -> Drawing:
     axes = Axes(scales.linear(low, high, 7), scales.linear(bottom, top, 7))
     if system.is_llr:
         axes.line([low, high], [low, high], "faint")
-    axes.inside.append('<g class="s0">')
-    axes.line(*_ordered(system.pav))
-    axes.inside.append("</g>")
+    order = np.argsort(system.pav.x, kind="stable")
+    with axes.coloured("s0"):
+        axes.line(system.pav.x[order], system.pav.y[order])
     name = "Log-likelihood ratio before PAV" if system.is_llr else "Score"
     description = (
         f"Log-likelihood ratios that the trials support, by pool-adjacent-violators, against scores of {system.name}."
     )
     body = axes.body(axes.frame(name, "Log-likelihood ratio after PAV"))
     return Drawing(svg.picture(460, 346, f"PAV plot of {system.name}", description, body))
-
-
-def _ordered(curve: Curve) -> tuple[Array, Array]:
-    order = np.argsort(curve.x, kind="stable")
-    return curve.x[order], curve.y[order]
 
 
 def _around(low: float, high: float) -> tuple[float, float]:
