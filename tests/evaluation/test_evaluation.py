@@ -9,11 +9,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from jointplda import metrics
 from jointplda.errors import DataWarning, InputError
 from jointplda.evaluation import join
-from jointplda.evaluation.channel_means import ChannelMeans
 from jointplda.evaluation.evaluate import EvaluationSettings, TrialSides, evaluate
 from jointplda.evaluation.labelled_samples import LabelledSamples
 from jointplda.evaluation.protocol import all_pairs, held_out, trials_of
-from jointplda.evaluation.systems import Recipe, run_systems
+from jointplda.evaluation.systems import ChannelMeans, Recipe, run_systems
 from jointplda.labels import ConditionColumns
 from jointplda.progress import Progress
 from jointplda.trial_list import ScoreTable, Trials
