@@ -205,59 +205,41 @@ def evaluate(
         )
     drawn = settings.draws if sides.enroll_speakers is not None and sides.test_speakers is not None else 0
     speakers = speaker_codes(sides.enroll_speakers, sides.test_speakers, len(mask))[:2] if drawn else None
-    measured = _Measurer(values, mask, speakers, settings, drawn, callback)
-    parts = {name: measured.part(name, members) for name, members in _members(mask, same, sides.conditions)}
-    return Evaluation(values, mask, same, parts, settings.is_llr, drawn, measured.speakers, settings.level)
-
-
-@dataclass
-class _Measurer:
-    """Measures one part after the other."""
-
-    scores: Array
-    target: BoolArray
-    pairs: tuple[IntArray, IntArray] | None
-    settings: EvaluationSettings
-    draws: int
-    callback: ProgressCallback | None
-    speakers: int = 0
-
-    def part(self, name: str, members: BoolArray | None) -> Part:
-        """Results on one part; on all trials where ``members`` is None."""
+    parts, most = {}, 0
+    for name, members in _members(mask, same, sides.conditions):
         chosen: Any = slice(None) if members is None else members
-        scores, target = self.scores[chosen], self.target[chosen]
-        targets = int(np.count_nonzero(target))
-        nontargets = len(target) - targets
-        if not targets or not nontargets:
-            return Part(None, {}, targets, nontargets)
-        measures = measure(scores, target, self.settings.priors, is_llr=self.settings.is_llr)
-        intervals = self._intervals(name, scores, target, chosen)
-        estimates = {kind: Estimate(value, *intervals.get(kind, ())) for kind, value in measures.figures().items()}
-        return Part(measures, estimates, targets, nontargets)
+        pairs = None if speakers is None else (speakers[0][chosen], speakers[1][chosen])
+        parts[name], count = _part(values[chosen], mask[chosen], pairs, settings, _named(callback, name))
+        most = max(most, count)
+    return Evaluation(values, mask, same, parts, settings.is_llr, drawn, most, settings.level)
 
-    def _intervals(
-        self, name: str, scores: Array, target: BoolArray, chosen: Any
-    ) -> dict[Measure, tuple[float, float]]:
-        if self.pairs is None:
-            return {}
-        result = bootstrap(
-            scores,
-            target,
-            self.pairs[0][chosen],
-            self.pairs[1][chosen],
-            draws=self.draws,
-            level=self.settings.level,
-            priors=self.settings.priors,
-            is_llr=self.settings.is_llr,
-            seed=self.settings.seed,
-            callback=None if self.callback is None else lambda step: self._report(name, step),
-        )
-        self.speakers = max(self.speakers, result.speakers)
-        return {kind: result.interval(kind) for kind in result.draws}
 
-    def _report(self, name: str, step: Progress) -> None:
-        if self.callback is not None:
-            self.callback(Progress(f"{step.stage}, {name}", step.done, step.total))
+def _part(
+    scores: Array,
+    target: BoolArray,
+    pairs: tuple[IntArray, IntArray] | None,
+    settings: EvaluationSettings,
+    callback: ProgressCallback | None,
+) -> tuple[Part, int]:
+    """Results on one part, and the number of speakers drawn from; without intervals where speakers are not known."""
+    targets = int(np.count_nonzero(target))
+    nontargets = len(target) - targets
+    if not targets or not nontargets:
+        return Part(None, {}, targets, nontargets), 0
+    measures = measure(scores, target, settings.priors, is_llr=settings.is_llr)
+    intervals, count = {}, 0
+    if pairs is not None:
+        result = bootstrap(scores, target, *pairs, **vars(settings), callback=callback)
+        intervals, count = {kind: result.interval(kind) for kind in result.draws}, result.speakers
+    estimates = {kind: Estimate(value, *intervals.get(kind, ())) for kind, value in measures.figures().items()}
+    return Part(measures, estimates, targets, nontargets), count
+
+
+def _named(callback: ProgressCallback | None, part: str) -> ProgressCallback | None:
+    """The callback, told of the part beside the stage."""
+    if callback is None:
+        return None
+    return lambda step: callback(Progress(f"{step.stage}, {part}", step.done, step.total))
 
 
 def _members(
