@@ -27,7 +27,7 @@ from jointplda.evaluation.labelled_samples import LabelledSamples
 from jointplda.evaluation.protocol import trials_of
 from jointplda.evaluation.systems import AUTOMATIC, Recipe, run_systems
 from jointplda.labels import ConditionColumns
-from jointplda.metrics import CROSS_SAME, Measure, MeasureKind, bootstrap, cell_parts, eer, measure
+from jointplda.metrics import CROSS_SAME, Measure, MeasureKind, bootstrap, eer, measure, type_pairs
 
 NAMES = {
     "cosine": "cosine",
@@ -85,14 +85,14 @@ def systems_of(data, few):
 def figures(scores, target, sides, is_llr, draws):
     """The measures of one split, and of draws of its test speakers."""
     found = measure(scores, target, (0.05,), is_llr=is_llr)
-    hard = cell_parts(target, sides.same_channel == 1)[CROSS_SAME]
+    hard = type_pairs(target, sides.same_channel == 1)[CROSS_SAME]
     drawn = {}
     if draws:
         pooled = bootstrap(scores, target, sides.enroll_speakers, sides.test_speakers, draws=draws, is_llr=is_llr)
         first, second = sides.enroll_speakers[hard], sides.test_speakers[hard]
-        cell = bootstrap(scores[hard], target[hard], first, second, draws=draws, is_llr=False)
+        crossed = bootstrap(scores[hard], target[hard], first, second, draws=draws, is_llr=False)
         drawn = {str(name): values for name, values in pooled.draws.items() if str(name) in MEASURES}
-        drawn[CROSS_SAME] = cell.draws[Measure(MeasureKind.EER)]
+        drawn[CROSS_SAME] = crossed.draws[Measure(MeasureKind.EER)]
     values = {"EER": found.eer, "Cllr": found.cllr, "minCllr": found.min_cllr}
     return values | {CROSS_SAME: eer(scores[hard], target[hard])}, drawn
 

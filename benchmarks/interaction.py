@@ -22,7 +22,7 @@ from jointplda.evaluation.labelled_samples import LabelledSamples
 from jointplda.labels import ConditionColumns
 from jointplda.metrics import cllr, eer, min_cllr
 from jointplda.preprocessing import Center, LengthNorm, Reduce
-from jointplda.selection.fold_trials import cell_weights
+from jointplda.selection.fold_trials import type_weights
 
 FORMS = {"without": 0.0, "proportional": "proportional", "full": "full", "split": "split"}
 CROSSED, CONFOUNDED = ("without", "proportional", "full"), ("without", "proportional", "split")
@@ -64,7 +64,7 @@ def figures(train, test, form, strength):
     first, second = np.triu_indices(len(test.X), 1)
     channel = test.channels.values[0]
     target, same = test.speakers[first] == test.speakers[second], channel[first] == channel[second]
-    values, weights = scores[first, second], cell_weights(target, same)
+    values, weights = scores[first, second], type_weights(target, same)
     measured = cllr(values, target, weights), min_cllr(values, target, weights), 100 * eer(values, target)
     return [*map(float, measured), float(pipe[-1].interaction_)]
 
@@ -95,7 +95,7 @@ def alike_cllr(model, X, s, c):
     """Cllr with same- and cross-channel trials weighted alike."""
     first, second = np.triu_indices(len(X), 1)
     target = s[first] == s[second]
-    return cllr(model.score_matrix(X, X)[first, second], target, cell_weights(target, c[first] == c[second]))
+    return cllr(model.score_matrix(X, X)[first, second], target, type_weights(target, c[first] == c[second]))
 
 
 def worlds(number):

@@ -15,7 +15,7 @@ from jointplda._typing import AnyArray
 from jointplda.evaluation.labelled_samples import LabelledSamples
 from jointplda.evaluation.protocol import Experiment, trials_of
 from jointplda.labels import ConditionColumns
-from jointplda.metrics import CROSS_SAME, cell_parts, eer, measure
+from jointplda.metrics import CROSS_SAME, eer, measure, type_pairs
 from jointplda.selection.design import Design
 from splits import split_by_speaker
 
@@ -74,7 +74,7 @@ def size(given: Experiment) -> str:
 def figures(scores: AnyArray, given: Experiment, *, is_llr: bool = True) -> dict[str, float]:
     """The measures of one system's scores, by the names they have in tables."""
     found = measure(scores, given.target, (), is_llr=is_llr)
-    hard = cell_parts(given.target, given.sides.same_channel == 1)[CROSS_SAME]
+    hard = type_pairs(given.target, given.sides.same_channel == 1)[CROSS_SAME]
     crossed = eer(scores[hard], given.target[hard])
     return {EER: 100 * found.eer, HARD: 100 * crossed, CLLR: found.cllr, MIN_CLLR: found.min_cllr}
 

@@ -40,6 +40,15 @@ class Trials:
     def __len__(self) -> int:
         return len(self.enroll)
 
+    @property
+    def codes(self) -> IntArray:
+        """One number for each pair of a model and a sample, shape (n,)."""
+        return self.enroll * max(len(self.samples), 1) + self.test
+
+    def pair(self, row: int) -> tuple[str, str]:
+        """The model and the sample of a trial."""
+        return str(self.models[self.enroll[row]]), str(self.samples[self.test[row]])
+
     def take(self, rows: NDArray[Any]) -> Trials:
         """The trials in these rows (indexes or a mask), with the same lists of names."""
         target = None if self.target is None else self.target[rows]

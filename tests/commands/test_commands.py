@@ -51,9 +51,9 @@ def test_from_files_to_a_report(kind, files, tmp_path):
     assert_allclose(parts["pooled"]["EER"], expected.eer, rtol=1e-3)
     assert_allclose(parts["pooled"]["Cllr"], expected.cllr, rtol=1e-3)
     same = test.language[pairs[:, 0]] == test.language[pairs[:, 1]]
-    cells = metrics.cell_parts(target, same)
-    for name in metrics.CELL_PARTS:
-        assert_allclose(parts[name]["EER"], metrics.eer(calibrated[cells[name]], target[cells[name]]), rtol=1e-3)
+    parted = metrics.type_pairs(target, same)
+    for name in metrics.TYPE_PAIRS:
+        assert_allclose(parts[name]["EER"], metrics.eer(calibrated[parted[name]], target[parted[name]]), rtol=1e-3)
         low, high = parts[name]["intervals"]["EER"]
         assert low <= high
     text = (tmp_path / "r.html").read_text()

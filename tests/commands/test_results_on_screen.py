@@ -20,7 +20,7 @@ from jointplda.selection.held_out_calibration import HeldOutCllr
 
 
 def evaluation(misses, cross_misses, is_llr=True):
-    """100 trials of each cell and class, of which so many per cent of the targets (and of non-targets) are wrong."""
+    """100 trials of each type, of which so many per cent of the targets (and of non-targets) are wrong."""
     scores, target, same = [], [], []
     for shared, wrong in ((1, misses), (0, cross_misses)):
         for is_target in (True, False):

@@ -9,11 +9,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from jointplda import metrics
 from jointplda.errors import DataWarning, InputError
 from jointplda.evaluation import join
-from jointplda.evaluation.channel_means import ChannelMeans
 from jointplda.evaluation.evaluate import EvaluationSettings, TrialSides, evaluate
 from jointplda.evaluation.labelled_samples import LabelledSamples
 from jointplda.evaluation.protocol import all_pairs, held_out, trials_of
-from jointplda.evaluation.systems import Recipe, run_systems
+from jointplda.evaluation.systems import ChannelMeans, Recipe, run_systems
 from jointplda.labels import ConditionColumns
 from jointplda.progress import Progress
 from jointplda.trial_list import ScoreTable, Trials
@@ -87,9 +86,9 @@ def test_parts_and_intervals_are_those_of_their_trials():
     names = np.array([f"s{i}" for i in range(9)])
     result = evaluate(scores, target, TrialSides(names[a], names[b], same, {"room": room}), settings)
     members = {"pooled": np.ones(400, dtype=bool), "room = hall": room == "hall", "room = cell": room == "cell"}
-    for cell in metrics.CELL_PARTS:
-        of_target, of_nontarget = (int(word == "same") for word in cell.split(" / "))
-        members[cell] = np.where(target, same == of_target, same == of_nontarget)
+    for name in metrics.TYPE_PAIRS:
+        of_target, of_nontarget = (int(word == "same") for word in name.split(" / "))
+        members[name] = np.where(target, same == of_target, same == of_nontarget)
     assert set(result.parts) == set(members)
     for name, chosen in members.items():
         part = result.parts[name]
@@ -215,7 +214,7 @@ def test_progress_of_systems_and_of_the_bootstrap():
     scores, target, a, b, same = scored_world()
     steps = []
     evaluate(scores, target, TrialSides(a, b, same), EvaluationSettings(draws=130), steps.append)
-    parts = ("pooled", *metrics.CELL_PARTS)
+    parts = ("pooled", *metrics.TYPE_PAIRS)
     assert steps == [Progress(f"bootstrap, {part}", done, 130) for part in parts for done in (128, 130)]
 
 

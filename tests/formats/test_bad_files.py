@@ -38,7 +38,9 @@ PLDA = KaldiPlda(np.zeros(3), np.eye(3), np.ones(3))
 
 
 def matrix_scores(path):
-    return read_scores(path, ["m", "n"], ["x", "y"])
+    path.with_suffix(".rows").write_text("m\nn\n")
+    path.with_suffix(".columns").write_text("x\ny\n")
+    return read_scores(path)
 
 
 def matrix_embeddings(path):

@@ -189,11 +189,11 @@ def test_order_of_trials_does_not_matter():
     assert metrics.measure(scores, target).eer == metrics.measure(scores[order], target[order]).eer
 
 
-def test_cells():
+def test_type_pairs():
     target = np.array([1, 1, 0, 0, 1, 0])
     same = np.array([1, 0, 1, 0, 0, 0])
-    parts = metrics.cell_parts(target, same)
-    assert list(parts) == list(metrics.CELL_PARTS)
+    parts = metrics.type_pairs(target, same)
+    assert list(parts) == list(metrics.TYPE_PAIRS)
     np.testing.assert_array_equal(np.flatnonzero(parts["cross / same"]), [1, 2, 4])
     np.testing.assert_array_equal(np.flatnonzero(parts["same / cross"]), [0, 3, 5])
     np.testing.assert_array_equal(np.flatnonzero(parts["same / same"]), [0, 2])

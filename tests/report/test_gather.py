@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from jointplda import PLDA, JointPLDA
 from jointplda.evaluation.evaluate import EvaluationSettings, TrialSides, evaluate
+from jointplda.metrics.trial_types import TRIAL_TYPES
 from jointplda.report import gather
-from jointplda.report.content import CELLS
 from oracles import metric_definitions
 from worlds.files_on_disk import scored_world
 from worlds.report_pages import evaluated
@@ -43,8 +43,8 @@ def test_what_is_drawn_comes_from_the_scores(decimals):
     at = [np.flatnonzero(scores == x)[0] for x in drawn.pav.x]
     assert_allclose(drawn.pav.y, llrs[at], rtol=1e-9, atol=1e-12)
     assert (drawn.pav.x[0], drawn.pav.x[-1]) == (scores.min(), scores.max())
-    for cell, part in drawn.cells.items():
-        wanted = (same == int(cell.startswith("same"))) & (target == (cell.split()[1] == "target"))
+    for name, part in drawn.histograms.items():
+        wanted = (same == int(name.startswith("same"))) & (target == (name.split()[1] == "target"))
         assert part.count == wanted.sum()
         inside = part.density * np.diff(part.edges)
         assert_allclose(inside.sum() + part.below + part.above, 1)
@@ -63,16 +63,16 @@ def test_what_is_drawn_comes_from_the_scores(decimals):
 @pytest.mark.parametrize("kind", ["separated", "good", "random"])
 def test_a_histogram_holds_nearly_all_of_its_cell(kind):
     drawn = gather.system_of("x", evaluated(kind))
-    assert set(drawn.cells) == set(CELLS)
-    for cell in drawn.cells.values():
-        assert cell.below + cell.above <= 0.0021
-        assert_allclose((cell.density * np.diff(cell.edges)).sum(), 1 - cell.below - cell.above)
-        assert (cell.density > 0).mean() > 0.6  # the range is that of the cell, not of all scores
+    assert set(drawn.histograms) == set(TRIAL_TYPES)
+    for histogram in drawn.histograms.values():
+        assert histogram.below + histogram.above <= 0.0021
+        assert_allclose((histogram.density * np.diff(histogram.edges)).sum(), 1 - histogram.below - histogram.above)
+        assert (histogram.density > 0).mean() > 0.6  # the range is that of the type, not of all scores
 
 
 def test_few_scores_are_all_inside():
     drawn = gather.system_of("x", evaluate([3.0, 1.0, 2.0, -9.0, 0.0], [1, 1, 1, 0, 0]))
-    assert [cell.below + cell.above for cell in drawn.cells.values()] == [0.0, 0.0]
+    assert [histogram.below + histogram.above for histogram in drawn.histograms.values()] == [0.0, 0.0]
 
 
 def test_scores_are_sorted_once(monkeypatch):
@@ -145,4 +145,4 @@ def test_a_report_of_infinite_scores():
 def test_scores_one_bit_apart_have_a_histogram():
     with np.errstate(all="raise"):
         drawn = gather.system_of("x", evaluate([1, 1 + 2.3e-16, 1 + 4.5e-16, 1], [1, 0, 1, 0]))
-    assert all(np.isfinite(part.density).all() for part in drawn.cells.values())
+    assert all(np.isfinite(part.density).all() for part in drawn.histograms.values())

@@ -17,7 +17,7 @@ from jointplda.report import scales, svg
 from jointplda.report.content import Channels, Curve, Distribution, Page, Training
 from jointplda.report.glossary import GLOSSARY
 from jointplda.report.page import render, write_page
-from jointplda.report.plots import bars_plot, cells_plot, det_plot
+from jointplda.report.plots import bars_plot, det_plot, histograms_plot
 from jointplda.report.tables import metrics_of, shown
 from jointplda.report.training_plots import channels_plot, trace_plot
 from worlds.report_pages import EDGES, bare, example, system, training
@@ -138,9 +138,9 @@ def nasty():
     learnt = replace(training(0), objective_name=NASTY, singular_values={NASTY: np.ones(3)}, channels=[channels])
     metrics = {**made.metrics, NASTY: {EER: Estimate(1.0)}}
     counts = {**made.counts, NASTY: (1, 2)}
-    cells = {**made.cells, NASTY: made.cells["same target"]}
+    histograms = {**made.histograms, NASTY: made.histograms["same target"]}
     return replace(
-        made, name=NASTY, description=NASTY, metrics=metrics, counts=counts, cells=cells,
+        made, name=NASTY, description=NASTY, metrics=metrics, counts=counts, histograms=histograms,
         det={**made.det, NASTY: made.det["pooled"]}, tippett={NASTY: made.tippett["target"]}, training=learnt,
     )  # fmt: skip
 
@@ -179,7 +179,7 @@ def test_whiskers_reach_from_one_end_of_the_interval_to_the_other():
 
 def test_what_lies_beyond_a_histogram_is_stated():
     cell = Distribution(np.array([0.0, 1.0, 2.0]), np.array([0.3, 0.45]), 0.2, 0.05, 100)
-    note = cells_plot(bare(cells={"target": cell}, is_llr=False)).note
+    note = histograms_plot(bare(histograms={"target": cell}, is_llr=False)).note
     assert note == "Beyond the edges: target 20.0\u00a0% below and 5.00\u00a0% above."
 
 

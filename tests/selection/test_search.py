@@ -10,7 +10,7 @@ from jointplda import JointPLDA
 from jointplda.model.settings import ModelSettings
 from jointplda.selection.candidates import LADDER, CandidateResult
 from jointplda.selection.design import Design, design_of
-from jointplda.selection.fold_trials import all_pairs, cell_weights
+from jointplda.selection.fold_trials import all_pairs, type_weights
 from jointplda.selection.folds import make_folds
 from jointplda.selection.search import CONFOUNDED_STRENGTHS, FIRST_STRENGTHS, FORMS, Search
 from oracles import metric_definitions
@@ -159,7 +159,7 @@ def test_criteria_are_those_of_the_public_model(channels_per_speaker, rank, shar
         model = JointPLDA(max_iter=25, tol=1e-3, **tried.searched).fit_statistics(fold.training)
         scores = model.score_matrix(fold.X, fold.X)[*np.triu_indices(len(fold.X), 1)]
         pairs = all_pairs(fold.codes)
-        weights = cell_weights(pairs.target, pairs.same_channel)
+        weights = type_weights(pairs.target, pairs.same_channel)
         assert found.min_cllrs[i] == pytest.approx(metric_definitions.min_cllr(scores, pairs.target, weights), rel=1e-8)
         assert found.cllrs[i] == pytest.approx(metric_definitions.cllr(scores, pairs.target, weights), rel=1e-8)
         rows = pairs.rows[pairs.target] if channels_per_speaker else pairs.rows[:0]
@@ -172,5 +172,5 @@ def test_criteria_are_those_of_the_public_model(channels_per_speaker, rank, shar
     expected = np.concatenate(every, axis=1)
     assert_allclose(scores, expected[0], rtol=1e-8, atol=1e-8)
     assert_array_equal(target, expected[1] == 1)
-    assert_allclose(weights, cell_weights(expected[1] == 1, expected[2] == 1), rtol=1e-14)
+    assert_allclose(weights, type_weights(expected[1] == 1, expected[2] == 1), rtol=1e-14)
     assert bool(moved_there) == bool(channels_per_speaker)

@@ -13,7 +13,7 @@ from jointplda.errors import InputError
 from jointplda.selection import channel_test as channel_test_module
 from jointplda.selection.channel_test import ChannelTest, channel_test, crossed_speakers
 from jointplda.selection.design import Design, design_of
-from jointplda.selection.fold_trials import all_pairs, cell_weights, trial_rows
+from jointplda.selection.fold_trials import all_pairs, trial_rows, type_weights
 from jointplda.selection.folds import make_folds, moved_samples
 from worlds.automatic import ALONE, NO_EFFECT, small_world
 
@@ -29,7 +29,7 @@ def test_pairs_and_their_weights_are_what_they_say():
         assert pairs.target.tolist() == [bool(some[i, 0] == some[j, 0]) for i, j in expected]
         shared = [columns > 1 and all(a == b != -1 for a, b in zip(some[i, 1:], some[j, 1:])) for i, j in expected]
         assert pairs.same_channel.tolist() == shared
-        weights = cell_weights(pairs.target, pairs.same_channel)
+        weights = type_weights(pairs.target, pairs.same_channel)
         kinds = list(zip(pairs.target.tolist(), pairs.same_channel.tolist()))
         cells = {target: len({kind for kind in kinds if kind[0] == target}) for target in (True, False)}
         assert_allclose(weights, [1 / (cells[kind[0]] * kinds.count(kind)) for kind in kinds], rtol=1e-14)

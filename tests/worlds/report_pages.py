@@ -7,21 +7,22 @@ from scipy.optimize import isotonic_regression
 
 from jointplda.evaluation.evaluate import EvaluationSettings, TrialSides, evaluate
 from jointplda.metrics.measure_kind import CALIBRATION_LOSS, CLLR, EER, MIN_CLLR, Estimate, Measure, MeasureKind
-from jointplda.report.content import CELLS, Channels, Curve, Distribution, OperatingPoint, Page, System, Training
+from jointplda.metrics.trial_types import TRIAL_TYPES
+from jointplda.report.content import Channels, Curve, Distribution, OperatingPoint, Page, System, Training
 
 PRIORS = (0.05, 0.01, 0.005, 0.001)
 NAN, INF = float("nan"), float("inf")
 EMPTY = Curve(np.array([]), np.array([]))
 
 
-def draw_cells(rng, speaker, channel, scale=1.0, n=4000):
-    """Scores by cell: ``speaker`` sets targets apart, ``channel`` moves what shares a channel."""
+def draw_types(rng, speaker, channel, scale=1.0, n=4000):
+    """Scores by type of trial: ``speaker`` sets targets apart, ``channel`` moves what shares a channel."""
     shift = {"same": channel, "cross": -channel}
     sign, size = {"target": 1.0, "non-target": -1.0}, {"target": n // 4, "non-target": n}
     wide = np.sqrt(2 * speaker)
     return {
-        cell: scale * rng.normal(sign[truth] * speaker + shift[where], wide, size=size[truth])
-        for cell, (where, truth) in CELLS.items()
+        name: scale * rng.normal(sign[truth] * speaker + shift[where], wide, size=size[truth])
+        for name, (where, truth) in TRIAL_TYPES.items()
     }
 
 
@@ -115,11 +116,11 @@ def training(seed, channels=24, iterations=35, names=None):
 
 
 def system(name, speaker, channel, *, seed=0, scale=1.0, is_llr=True, trained=True, conditions=()):
-    cells = draw_cells(np.random.default_rng(seed), speaker, channel, scale)
-    parts = {"pooled": tuple(np.concatenate([cells[f"{c} {k}"] for c in ("same", "cross")]) for k in KINDS)}
+    types = draw_types(np.random.default_rng(seed), speaker, channel, scale)
+    parts = {"pooled": tuple(np.concatenate([types[f"{c} {k}"] for c in ("same", "cross")]) for k in KINDS)}
     for a in ("same", "cross"):
         for b in ("same", "cross"):
-            parts[f"{a} / {b}"] = (cells[f"{a} target"], cells[f"{b} non-target"])
+            parts[f"{a} / {b}"] = (types[f"{a} target"], types[f"{b} non-target"])
     for k, condition in enumerate(conditions):
         parts[condition] = tuple(scores[k :: len(conditions)] for scores in parts["pooled"])
     target, other = parts["pooled"]
@@ -129,7 +130,7 @@ def system(name, speaker, channel, *, seed=0, scale=1.0, is_llr=True, trained=Tr
         counts={part: (len(a), len(b)) for part, (a, b) in parts.items()},
         det={part: thin_roc(*parts[part]) for part in list(parts)[:5]},
         points=[point(target, other, prior, is_llr) for prior in PRIORS],
-        cells={cell: histogram(scores) for cell, scores in cells.items()},
+        histograms={name: histogram(scores) for name, scores in types.items()},
         tippett={"target": tippett(target), "non-target": tippett(other)},
         pav=pav_curve(target, other),
         is_llr=is_llr,
@@ -186,7 +187,7 @@ def evaluated(kind, n=20_000, seed=0):
 
 def bare(name="Bare", **changes):
     """A system of which nothing is known."""
-    nothing = dict(metrics={}, counts={}, det={}, points=[], cells={}, tippett={}, pav=EMPTY)
+    nothing = dict(metrics={}, counts={}, det={}, points=[], histograms={}, tippett={}, pav=EMPTY)
     return System(name=name, **{**nothing, **changes})
 
 
@@ -206,7 +207,7 @@ EDGES = {
                 counts={"pooled": (0, 5)},
                 det={"pooled": Curve(np.array([1.0, NAN, 0.0]), np.array([0.0, NAN, 1.0]))},
                 points=[OperatingPoint(0.01, (NAN, 0.0), (1.0, 0.0)), OperatingPoint(0.5, (0.0, 0.0), None)],
-                cells={"target": Distribution(np.array([0.0, 1.0]), np.array([NAN]), 0.0, 0.0, 0)},
+                histograms={"target": Distribution(np.array([0.0, 1.0]), np.array([NAN]), 0.0, 0.0, 0)},
                 tippett={"target": Curve(np.array([-INF, 0.0, INF]), np.array([1.0, 0.5, NAN]))},
                 pav=Curve(np.array([-1.0, 0.0, 1.0, NAN]), np.array([-INF, NAN, INF, 0.0])),
                 training=Training(np.array([NAN, -INF]), "", False, {"V": np.array([NAN])}, [])
@@ -220,7 +221,7 @@ EDGES = {
             bare(
                 metrics={"pooled": {EER: Estimate(0.0, 0.0, 0.0)}},
                 det={"pooled": Curve(np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0]))},
-                cells={"target": Distribution(np.array([2.0, 2.0]), np.array([1.0]), 0.0, 0.0, 3)},
+                histograms={"target": Distribution(np.array([2.0, 2.0]), np.array([1.0]), 0.0, 0.0, 3)},
                 tippett={"target": Curve(np.array([2.0, 2.0]), np.array([1.0, 0.0]))},
                 pav=Curve(np.array([2.0, 2.0]), np.array([0.0, 0.0])),
                 training=Training(np.full(9, -3.0), "objective", True, {"V": np.zeros(2), "U": np.array([])}),
@@ -232,7 +233,7 @@ EDGES = {
         "",
         [
             replace(system("PLDA", 3.0, 1.0), metrics={"pooled": {}}, det={}, points=[], pav=EMPTY,
-                    cells={"same target": system("PLDA", 3.0, 1.0).cells["same target"]},
+                    histograms={"same target": system("PLDA", 3.0, 1.0).histograms["same target"]},
                     tippett={"target": system("PLDA", 3.0, 1.0).tippett["target"]}),
         ],
     ),

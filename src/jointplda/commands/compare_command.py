@@ -36,7 +36,7 @@ class CompareRequest(options.SampleSource, ComparisonOptions):
     options.speaker,
     cloup.option("--channel", "channels", multiple=True, required=True, metavar="COL|FILE",
                  help="Channels of a condition such as language: a label column or a file; may be repeated. The first "
-                 "condition makes the cells."),
+                 "condition makes the types of trials."),
     cloup.option("--test", type=options.IN_FILE, show_default="held-out speakers of DATA",
                  help="Embeddings of test speakers."),
     cloup.option("--split", metavar="COL", help="Label column of DATA with the values 'train' and 'test'."),

@@ -15,7 +15,7 @@ from jointplda.commands.training_options import ComparisonOptions
 from jointplda.evaluation.evaluate import Evaluation, evaluate
 from jointplda.evaluation.protocol import Experiment
 from jointplda.evaluation.systems import AUTOMATIC, JOINT, PLAIN, Recipe, Scored, run_systems
-from jointplda.metrics.cells import CROSS_SAME
+from jointplda.metrics.trial_types import CROSS_SAME
 from jointplda.progress import Progress
 from jointplda.report.gather import system_of
 

@@ -65,11 +65,11 @@ def command(messages: Messages, /, **values: Any) -> None:
           --speaker speaker --channel language --report report.html
 
     Prints EER, minimum and actual detection costs, Cllr and minCllr with 90 % speaker-bootstrap intervals: pooled, in
-    the four cells of same and cross channel (with --channel), and by label (with --by).
+    by same and cross channel (with --channel), and by label (with --by).
     """  # noqa: D301
     request = EvaluateRequest(**values)
     if len(request.channels) > 1:
-        raise click.UsageError("the cells are of one --channel; use --by for other conditions.")
+        raise click.UsageError("the types of trials are of one --channel; use --by for other conditions.")
     options.check_new(request.report, request.force)
     from jointplda.commands.evaluate_run import evaluate_files
 

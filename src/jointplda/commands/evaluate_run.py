@@ -1,4 +1,4 @@
-"""``jointplda evaluate``: error rates and costs of scores, with intervals, in the four cells, and a page."""
+"""``jointplda evaluate``: error rates and costs of scores, with intervals, by types of trials, and a page."""
 
 from pathlib import Path
 

@@ -11,8 +11,8 @@ from jointplda.commands import console
 from jointplda.commands.console import number, percent, print_table, without_columns
 from jointplda.commands.options import EvaluationOptions
 from jointplda.evaluation.evaluate import Evaluation, EvaluationSettings, Part
-from jointplda.metrics.cells import CROSS_SAME
 from jointplda.metrics.measure_kind import CLLR, EER, Measure, MeasureKind
+from jointplda.metrics.trial_types import CROSS_SAME
 from jointplda.report.content import Page, System
 from jointplda.report.page import write_page
 
@@ -52,11 +52,11 @@ def print_results(results: Mapping[str, Evaluation]) -> None:
         droppable = ["targets", "non-targets", *_droppable(measures)]
         print_table("", *without_columns(["trials", "targets", "non-targets", *names], rows, droppable))
         return
-    has_cells = any(CROSS_SAME in result.parts for result in results.values())
-    header = ["system", *names, *([f"EER {CROSS_SAME}"] if has_cells else [])]
+    crossed = any(CROSS_SAME in result.parts for result in results.values())
+    header = ["system", *names, *([f"EER {CROSS_SAME}"] if crossed else [])]
     rows = [
         [name, *(_cell(result.pooled, measure) for measure in measures)]
-        + ([_cell(result.parts.get(CROSS_SAME), EER)] if has_cells else [])
+        + ([_cell(result.parts.get(CROSS_SAME), EER)] if crossed else [])
         for name, result in results.items()
     ]
     print_table("", *without_columns(header, rows, _droppable(measures)))

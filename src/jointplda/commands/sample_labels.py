@@ -48,7 +48,7 @@ class LabelFiles:
             if unknown == len(same):
                 raise click.ClickException(f"--channel {self.channel.name}: no trial has a channel on both sides.")
             if unknown:
-                self.messages.info(f"{unknown:,} trials lack a channel on one side and are in no cell.")
+                self.messages.info(f"{unknown:,} trials lack a channel on one side and are of no type of trials.")
         conditions: dict[str, Any] = {}
         for column in self.by:
             if column.name in trials.columns:

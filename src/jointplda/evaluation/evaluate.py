@@ -1,4 +1,4 @@
-"""Results of one system: all measures, pooled, in the four cells and by condition, with intervals."""
+"""Results of one system: all measures, pooled, by types of trials and by condition, with intervals."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,11 +12,11 @@ from jointplda._typing import Array, BoolArray, IntArray
 from jointplda.errors import InputError, warn
 from jointplda.labels import encode
 from jointplda.metrics._checks import as_trials
-from jointplda.metrics.cells import cell_parts
 from jointplda.metrics.measure_kind import Estimate, Measure
 from jointplda.metrics.measures import PRIORS, Measures, measure
 from jointplda.metrics.sorted_trials import SortedTrials
 from jointplda.metrics.speaker_bootstrap import bootstrap, speaker_codes
+from jointplda.metrics.trial_types import type_pairs
 from jointplda.progress import Progress, ProgressCallback
 
 POOLED = "pooled"
@@ -59,7 +59,7 @@ class Evaluation:
     same_channel : ndarray of int8, shape (n,), or None
         1 where both sides of a trial share their channel, 0 where they do not, -1 where it is not known.
     parts : dict of str to Part
-        "pooled", the cells ("same / same", ...), then "column = value".
+        "pooled", the pairs of trial types ("same / same", ...), then "column = value".
     is_llr : bool
         Whether the scores are log-likelihood ratios.
     draws, speakers : int
@@ -180,7 +180,7 @@ def evaluate(
         Natural-log likelihood ratios.
     target : array-like of bool, shape (n,)
     sides : TrialSides, optional
-        Speakers (for intervals), channels (for the cells) and conditions.
+        Speakers (for intervals), channels (for the types of trials) and conditions.
     settings : EvaluationSettings, optional
     callback : callable, optional
         Called with a ``Progress`` of stage "bootstrap, <part>" as draws are done.
@@ -205,59 +205,41 @@ def evaluate(
         )
     drawn = settings.draws if sides.enroll_speakers is not None and sides.test_speakers is not None else 0
     speakers = speaker_codes(sides.enroll_speakers, sides.test_speakers, len(mask))[:2] if drawn else None
-    measured = _Measurer(values, mask, speakers, settings, drawn, callback)
-    parts = {name: measured.part(name, members) for name, members in _members(mask, same, sides.conditions)}
-    return Evaluation(values, mask, same, parts, settings.is_llr, drawn, measured.speakers, settings.level)
-
-
-@dataclass
-class _Measurer:
-    """Measures one part after the other."""
-
-    scores: Array
-    target: BoolArray
-    pairs: tuple[IntArray, IntArray] | None
-    settings: EvaluationSettings
-    draws: int
-    callback: ProgressCallback | None
-    speakers: int = 0
-
-    def part(self, name: str, members: BoolArray | None) -> Part:
-        """Results on one part; on all trials where ``members`` is None."""
+    parts, most = {}, 0
+    for name, members in _members(mask, same, sides.conditions):
         chosen: Any = slice(None) if members is None else members
-        scores, target = self.scores[chosen], self.target[chosen]
-        targets = int(np.count_nonzero(target))
-        nontargets = len(target) - targets
-        if not targets or not nontargets:
-            return Part(None, {}, targets, nontargets)
-        measures = measure(scores, target, self.settings.priors, is_llr=self.settings.is_llr)
-        intervals = self._intervals(name, scores, target, chosen)
-        estimates = {kind: Estimate(value, *intervals.get(kind, ())) for kind, value in measures.figures().items()}
-        return Part(measures, estimates, targets, nontargets)
+        pairs = None if speakers is None else (speakers[0][chosen], speakers[1][chosen])
+        parts[name], count = _part(values[chosen], mask[chosen], pairs, settings, _named(callback, name))
+        most = max(most, count)
+    return Evaluation(values, mask, same, parts, settings.is_llr, drawn, most, settings.level)
 
-    def _intervals(
-        self, name: str, scores: Array, target: BoolArray, chosen: Any
-    ) -> dict[Measure, tuple[float, float]]:
-        if self.pairs is None:
-            return {}
-        result = bootstrap(
-            scores,
-            target,
-            self.pairs[0][chosen],
-            self.pairs[1][chosen],
-            draws=self.draws,
-            level=self.settings.level,
-            priors=self.settings.priors,
-            is_llr=self.settings.is_llr,
-            seed=self.settings.seed,
-            callback=None if self.callback is None else lambda step: self._report(name, step),
-        )
-        self.speakers = max(self.speakers, result.speakers)
-        return {kind: result.interval(kind) for kind in result.draws}
 
-    def _report(self, name: str, step: Progress) -> None:
-        if self.callback is not None:
-            self.callback(Progress(f"{step.stage}, {name}", step.done, step.total))
+def _part(
+    scores: Array,
+    target: BoolArray,
+    pairs: tuple[IntArray, IntArray] | None,
+    settings: EvaluationSettings,
+    callback: ProgressCallback | None,
+) -> tuple[Part, int]:
+    """Results on one part, and the number of speakers drawn from; without intervals where speakers are not known."""
+    targets = int(np.count_nonzero(target))
+    nontargets = len(target) - targets
+    if not targets or not nontargets:
+        return Part(None, {}, targets, nontargets), 0
+    measures = measure(scores, target, settings.priors, is_llr=settings.is_llr)
+    intervals, count = {}, 0
+    if pairs is not None:
+        result = bootstrap(scores, target, *pairs, **vars(settings), callback=callback)
+        intervals, count = {kind: result.interval(kind) for kind in result.draws}, result.speakers
+    estimates = {kind: Estimate(value, *intervals.get(kind, ())) for kind, value in measures.figures().items()}
+    return Part(measures, estimates, targets, nontargets), count
+
+
+def _named(callback: ProgressCallback | None, part: str) -> ProgressCallback | None:
+    """The callback, told of the part beside the stage."""
+    if callback is None:
+        return None
+    return lambda step: callback(Progress(f"{step.stage}, {part}", step.done, step.total))
 
 
 def _members(
@@ -266,7 +248,7 @@ def _members(
     """The name and the trials of each part; None stands for all trials."""
     yield POOLED, None
     if same is not None:
-        for name, members in cell_parts(target, same == 1).items():
+        for name, members in type_pairs(target, same == 1).items():
             yield name, members & (same >= 0)
     for column, labels in conditions.items():
         coded = Coded.of(labels, column)

@@ -85,7 +85,7 @@ def with_key(scores: ScoreTable, key: Trials, *, allow_missing: bool = False) ->
     if key.target is None:
         raise InputError("expected a third column target/nontarget; the key has none.", parameter="key")
     key = _once(key.take(key.target != UNKNOWN))
-    own = pair_codes(scores.trials)
+    own = scores.trials.codes
     models, samples = positions(key.models, scores.trials.models), positions(key.samples, scores.trials.samples)
     enroll, test = models[key.enroll], samples[key.test]
     wanted = np.where((enroll < 0) | (test < 0), -1, enroll * len(scores.trials.samples) + test)
@@ -103,7 +103,7 @@ def _check_matched(
 ) -> None:
     """Raise, or warn, where trials of the key have no score or scores are not in the key."""
     missing = np.flatnonzero(~matched)
-    pairs = pair_codes(scores.trials)
+    pairs = scores.trials.codes
     extra = np.flatnonzero(~np.isin(pairs, pairs[rows[matched]]))
     if not matched.any():
         raise InputError(
@@ -129,16 +129,11 @@ def _check_matched(
 
 def _once(trials: Trials) -> Trials:
     """Every pair once, at its first place in the list."""
-    first = np.unique(pair_codes(trials), return_index=True)[1]
+    first = np.unique(trials.codes, return_index=True)[1]
     if len(first) == len(trials):
         return trials
     warn(f"{len(trials) - len(first):,} repeated trials of the key count once.")
     return trials.take(np.sort(first))
-
-
-def pair_codes(trials: Trials) -> IntArray:
-    """One number for each (model, sample)."""
-    return trials.enroll * max(len(trials.samples), 1) + trials.test
 
 
 def speakers_from_targets(trials: Trials, models: Mapping[str, Sequence[str]] | None = None) -> tuple[Names, Names]:
@@ -199,14 +194,11 @@ def pair_conditions(enroll: Sequence[set[str]], test: Names, trials: Trials) -> 
     return Coded(codes[first[trials.enroll], second[trials.test]], names)
 
 
-def _pair(trials: Trials, index: int) -> str:
-    return f"{trials.models[trials.enroll[index]]} {trials.samples[trials.test[index]]}"
-
-
 def _first_pair(trials: Trials) -> str:
-    return repr(_pair(trials, 0)) if len(trials) else "no trials"
+    return repr(" ".join(trials.pair(0))) if len(trials) else "no trials"
 
 
-def _shown_pairs(trials: Trials, rows: IntArray, show: int = 5) -> str:
+def _shown_pairs(trials: Trials, rows: IntArray) -> str:
     """The first few pairs of the given rows."""
-    return ", ".join(repr(_pair(trials, int(i))) for i in rows[:show]) + (", ..." if len(rows) > show else "")
+    shown = ", ".join(repr(" ".join(trials.pair(int(row)))) for row in rows[:5])
+    return shown + (", ..." if len(rows) > 5 else "")

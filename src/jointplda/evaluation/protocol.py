@@ -69,7 +69,8 @@ def trials_of(
     Parameters
     ----------
     train, test : LabelledSamples
-        Samples of different speakers, with the same conditions. The first condition makes the cells.
+        Samples of different speakers, with the same conditions. The first condition makes the types of
+        trials.
     trials : path, optional
         A trial list. The default is every pair of test samples once.
     allow_missing : bool

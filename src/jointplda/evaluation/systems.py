@@ -14,8 +14,8 @@ from jointplda.errors import InputError
 from jointplda.estimators.joint import JointPLDA
 from jointplda.estimators.pipeline import Pipeline, automatic_pipeline, make_pipeline
 from jointplda.estimators.plain import PLDA
-from jointplda.evaluation.channel_means import ChannelMeans
 from jointplda.evaluation.labelled_samples import LabelledSamples
+from jointplda.labels import ConditionColumns
 from jointplda.preprocessing import LDA, PCA, Center, LengthNorm
 from jointplda.progress import Progress, ProgressCallback
 
@@ -108,6 +108,43 @@ class _Task:
     def _report(self, step: Progress) -> None:
         if self.callback is not None:
             self.callback(replace(step, stage=self.name))
+
+
+class ChannelMeans:
+    """The classical remedy for known channels: subtract the training mean of each sample's channel.
+
+    Where there are several conditions, their means are subtracted one after the other. A channel that does not
+    occur in training, or that is not known, is taken to lie at the overall mean.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n, d)
+        Training samples.
+    channels : ConditionColumns
+        Their channels.
+    """
+
+    def __init__(self, X: AnyArray, channels: ConditionColumns) -> None:
+        self.mean = X.mean(axis=0)
+        self.shifts: list[dict[str, AnyArray]] = []
+        rest = np.asarray(X, dtype=np.float64) - self.mean
+        for column in channels.values:
+            means = {str(level): rest[column == level].mean(axis=0) for level in np.unique(column) if level != ""}
+            self.shifts.append(means)
+            rest -= self._shift(column, means)
+
+    def remove(self, X: AnyArray, channels: ConditionColumns) -> Array:
+        """Samples (n, d) less the overall mean and the means of their channels."""
+        rest: Array = np.asarray(X, dtype=np.float64) - self.mean
+        for column, means in zip(channels.values, self.shifts, strict=True):
+            rest -= self._shift(column, means)
+        return rest
+
+    def _shift(self, column: AnyArray, means: dict[str, AnyArray]) -> Array:
+        levels, index = np.unique(column, return_inverse=True)
+        zero = np.zeros_like(self.mean, dtype=np.float64)
+        shifts: Array = np.array([means.get(str(level), zero) for level in levels])
+        return shifts[index]
 
 
 def run_systems(

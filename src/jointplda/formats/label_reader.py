@@ -123,7 +123,8 @@ def _from_parquet(path: Path, rows_only: bool) -> LabelTable:
 
 
 def _from_pairs(path: Path, name: str) -> LabelTable:
-    ids, values, numbers = [], [], []
+    """Lines ``id value``."""
+    rows = []
     for number, line in lines(path):
         fields = line.split(maxsplit=1)
         if len(fields) != 2:
@@ -131,27 +132,27 @@ def _from_pairs(path: Path, name: str) -> LabelTable:
                 f"{path}, line {number}: expected 'id value', got {decoded(line, path, number)[:60]!r}. "
                 "A table with other columns needs a header, with tabs or commas."
             )
-        ids.append(decoded(fields[0], path, number))
-        values.append(decoded(fields[1].rstrip(), path, number))
-        numbers.append(number)
-    return _named(as_names(ids), as_names(values), kaldi_column(name) or "value", path, numbers)
+        rows.append((decoded(fields[0], path, number), decoded(fields[1].rstrip(), path, number), number))
+    return _named(rows, kaldi_column(name) or "value", path)
 
 
 def _from_spk2utt(path: Path) -> LabelTable:
-    ids, values, numbers = [], [], []
+    """Lines ``speaker id id ...``."""
+    rows = []
     for number, line in lines(path):
         speaker, *utterances = (decoded(field, path, number) for field in line.split())
         if not utterances:
             raise FileError(f"{path}, line {number}: expected 'speaker id id ...', got {speaker!r} alone.")
-        ids += utterances
-        values += [speaker] * len(utterances)
-        numbers += [number] * len(utterances)
-    return _named(as_names(ids), as_names(values), "spk", path, numbers)
+        rows += [(utterance, speaker, number) for utterance in utterances]
+    return _named(rows, "spk", path)
 
 
-def _named(ids: Names, values: Names, name: str, path: Path, numbers: Sequence[int]) -> LabelTable:
-    _refuse_repeats(ids, path, numbers)
-    return LabelTable(ids, {name: values} if name != "spk" else {"spk": values, "speaker": values})
+def _named(rows: Sequence[tuple[str, str, int]], name: str, path: Path) -> LabelTable:
+    """A table with one column, from the id, the value and the line of each row."""
+    ids, values, numbers = zip(*rows, strict=True)
+    _refuse_repeats(as_names(ids), path, numbers)
+    column = as_names(values)
+    return LabelTable(as_names(ids), {name: column} if name != "spk" else {"spk": column, "speaker": column})
 
 
 def labels_by_id(table: EmbeddingTable, labels: LabelTable, where: Path) -> EmbeddingTable:

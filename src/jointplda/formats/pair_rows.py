@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from jointplda._typing import IntArray, Names
 from jointplda.errors import FileError
 from jointplda.formats.columns import NumberColumn, TextColumn
-from jointplda.formats.header_words import MODEL_NAMES, SAMPLE_NAMES, find_column, label_of
+from jointplda.formats.header_words import MODEL_NAMES, SAMPLE_NAMES, TARGET_NAMES, find_column, label_of
 from jointplda.formats.sheets import Sheet
 from jointplda.formats.text import Field
 from jointplda.trial_list import UNKNOWN, Trials
@@ -113,6 +113,17 @@ def pair_columns(sheet: Sheet) -> tuple[int, int]:
     return model, sample
 
 
+def trials_of(sheet: Sheet, score: int | None = None) -> tuple[Trials, Rows]:
+    """Trials of a sheet with a header, with their labels and further columns; ``score`` is the column of scores."""
+    header = sheet.header or []
+    model, sample = pair_columns(sheet)
+    label = find_column(header, TARGET_NAMES)
+    rows = read_rows(sheet, score)
+    pairs = rows.pairs(model, sample)
+    labels = None if label is None else rows.labels(label, may_miss=True)
+    return replace(pairs, target=labels, columns=rows.texts(header, without=(model, sample, score, label))), rows
+
+
 def refuse_contradictions(
     trials: Trials, values: NDArray[Any], what: str, where: Path, numbers: IntArray | None
 ) -> None:
@@ -133,15 +144,15 @@ def refuse_contradictions(
 
 def repeated_pairs(trials: Trials) -> tuple[IntArray, IntArray]:
     """Rows of pairs that occur more than once: each occurrence but the last, and the one that follows it."""
-    keys = trials.enroll * len(trials.samples) + trials.test
-    order = np.argsort(keys, kind="stable")
-    again = keys[order][1:] == keys[order][:-1]
+    order = np.argsort(trials.codes, kind="stable")
+    ordered = trials.codes[order]
+    again = ordered[1:] == ordered[:-1]
     return order[:-1][again], order[1:][again]
 
 
 def pair_text(trials: Trials, row: int) -> str:
     """Both names of a trial, for messages."""
-    return f"{str(trials.models[trials.enroll[row]])!r} {str(trials.samples[trials.test[row]])!r}"
+    return " ".join(map(repr, trials.pair(row)))
 
 
 def _score_hint(word: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,30 +12,25 @@ from jointplda._validation import check_choice
 from jointplda.errors import FileError, InputError, Remedy
 from jointplda.file_kinds import KINDS, kind_of
 from jointplda.formats import bosaris, hdf5, npy
-from jointplda.formats.header_words import SCORE_NAMES, TARGET_NAMES, find_column, is_pair_header
+from jointplda.formats.header_words import SCORE_NAMES, find_column, is_pair_header
 from jointplda.formats.pair_output import check_table, checked_trials, refuse_repeats, rows_of, write_lines
-from jointplda.formats.pair_rows import Rows, pair_columns, read_rows, refuse_contradictions
+from jointplda.formats.pair_rows import Rows, read_rows, refuse_contradictions, trials_of
 from jointplda.formats.sheets import Sheet, read_sheet, write_sheet
 from jointplda.formats.text import PathLikeStr, decoded, existing, head, lines, text_file
 from jointplda.formats.text_checks import check_names
 from jointplda.trial_list import UNKNOWN, ScoreTable, Trials
 
-AnyNames = Sequence[str] | Names
 
-
-def read_scores(path: PathLikeStr, models: AnyNames | None = None, samples: AnyNames | None = None) -> ScoreTable:
+def read_scores(path: PathLikeStr) -> ScoreTable:
     """Read the scores of trials.
 
     The content decides what the file is, not its name: Kaldi (``enroll test score``), WeSpeaker (a label as fourth
-    column), a NIST table with a header, BOSARIS HDF5, or an ``.npy`` matrix with its names beside it. Text may be
-    gzipped.
+    column), a NIST table with a header, BOSARIS HDF5, or an ``.npy`` matrix, the names of whose rows and columns are
+    in the files beside it that end in ``.rows`` and ``.columns``, one name a line. Text may be gzipped.
 
     Parameters
     ----------
     path : path
-    models, samples : sequence of str, optional
-        The names of the rows and columns of an ``.npy`` matrix; by default they are read from the files beside it
-        that end in ``.rows`` and ``.columns``, one name a line.
 
     Returns
     -------
@@ -53,7 +47,7 @@ def read_scores(path: PathLikeStr, models: AnyNames | None = None, samples: AnyN
     if hdf5.recognises(target, start):
         return bosaris.read_score_matrix(target)
     if npy.recognises(target, start):
-        return _from_matrix(target, models, samples)
+        return _from_matrix(target)
     sheet = read_sheet(target, is_pair_header)
     table, rows = _with_header(sheet) if sheet.header else _without_header(sheet)
     bad = np.flatnonzero(np.isnan(table.values))
@@ -64,16 +58,10 @@ def read_scores(path: PathLikeStr, models: AnyNames | None = None, samples: AnyN
 
 
 def _with_header(sheet: Sheet) -> tuple[ScoreTable, Rows]:
-    header = sheet.header or []
-    model, sample = pair_columns(sheet)
-    score, label = find_column(header, SCORE_NAMES), find_column(header, TARGET_NAMES)
+    score = find_column(sheet.header or [], SCORE_NAMES)
     if score is None:
-        raise FileError(f"{sheet.path}, line 1: expected a column LLR or score, got {', '.join(header)}.")
-    rows = read_rows(sheet, score)
-    pairs = rows.pairs(model, sample)
-    labels = None if label is None else rows.labels(label, may_miss=True)
-    further = rows.texts(header, without=(model, sample, score, label))
-    trials = Trials(pairs.models, pairs.samples, pairs.enroll, pairs.test, labels, further)
+        raise FileError(f"{sheet.path}, line 1: expected a column LLR or score, got {', '.join(sheet.header or [])}.")
+    trials, rows = trials_of(sheet, score)
     return ScoreTable(trials, rows.values(score)), rows
 
 
@@ -89,9 +77,8 @@ def _without_header(sheet: Sheet) -> tuple[ScoreTable, Rows]:
     return ScoreTable(Trials(pairs.models, pairs.samples, pairs.enroll, pairs.test, labels), rows.values(2)), rows
 
 
-def _from_matrix(path: Path, models: AnyNames | None, samples: AnyNames | None) -> ScoreTable:
-    models = _names_beside(path, "rows") if models is None else models
-    samples = _names_beside(path, "columns") if samples is None else samples
+def _from_matrix(path: Path) -> ScoreTable:
+    models, samples = _names_beside(path, "rows"), _names_beside(path, "columns")
     if models is None or samples is None:
         raise InputError(
             f"{path}: a matrix holds no names; put those of its rows and columns beside it, one a line, as "

@@ -10,9 +10,9 @@ from jointplda._validation import check_choice
 from jointplda.errors import FileError, InputError, Remedy
 from jointplda.file_kinds import KINDS, kind_of
 from jointplda.formats import bosaris, hdf5
-from jointplda.formats.header_words import TARGET_NAMES, find_column, is_pair_header, label_of
+from jointplda.formats.header_words import TARGET_NAMES, is_pair_header, label_of
 from jointplda.formats.pair_output import NIST, check_table, checked_trials, rows_of, write_lines
-from jointplda.formats.pair_rows import Rows, pair_columns, read_rows, refuse_contradictions
+from jointplda.formats.pair_rows import Rows, read_rows, refuse_contradictions, trials_of
 from jointplda.formats.sheets import Sheet, read_sheet, write_sheet
 from jointplda.formats.text import PathLikeStr, existing, head
 from jointplda.trial_list import UNKNOWN, Trials
@@ -50,21 +50,10 @@ def read_trials(path: PathLikeStr) -> Trials:
     if hdf5.recognises(target, head(target)):
         return bosaris.read_key(target)
     sheet = read_sheet(target, is_pair_header)
-    trials, rows = _with_header(sheet) if sheet.header else _without_header(sheet)
+    trials, rows = trials_of(sheet) if sheet.header else _without_header(sheet)
     if trials.target is not None:
         refuse_contradictions(trials, trials.target, "label", target, rows.numbers)
     return trials
-
-
-def _with_header(sheet: Sheet) -> tuple[Trials, Rows]:
-    header = sheet.header or []
-    model, sample = pair_columns(sheet)
-    label = find_column(header, TARGET_NAMES)
-    rows = read_rows(sheet)
-    pairs = rows.pairs(model, sample)
-    further = rows.texts(header, without=(model, sample, label))
-    labels = None if label is None else rows.labels(label, may_miss=True)
-    return Trials(pairs.models, pairs.samples, pairs.enroll, pairs.test, labels, further), rows
 
 
 def _without_header(sheet: Sheet) -> tuple[Trials, Rows]:

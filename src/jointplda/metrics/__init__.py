@@ -1,6 +1,5 @@
 """Error rates, costs and their intervals. Scores are natural-log likelihood ratios; accept if s >= t."""
 
-from jointplda.metrics.cells import CELL_PARTS, CROSS_SAME, cell_parts
 from jointplda.metrics.convex_hull import Hull, hull
 from jointplda.metrics.measure_kind import Measure, MeasureKind
 from jointplda.metrics.measures import (
@@ -16,11 +15,13 @@ from jointplda.metrics.measures import (
 )
 from jointplda.metrics.roc_curve import roc
 from jointplda.metrics.speaker_bootstrap import Bootstrap, bootstrap
+from jointplda.metrics.trial_types import CROSS_SAME, TRIAL_TYPES, TYPE_PAIRS, type_pairs
 
 __all__ = [
-    "CELL_PARTS",
     "CROSS_SAME",
     "PRIORS",
+    "TRIAL_TYPES",
+    "TYPE_PAIRS",
     "Bootstrap",
     "Hull",
     "Measure",
@@ -29,7 +30,6 @@ __all__ = [
     "act_dcf",
     "bayes_threshold",
     "bootstrap",
-    "cell_parts",
     "cllr",
     "eer",
     "hull",
@@ -37,4 +37,5 @@ __all__ = [
     "min_cllr",
     "min_dcf",
     "roc",
+    "type_pairs",
 ]

@@ -9,17 +9,17 @@ from jointplda._typing import Array, BoolArray
 from jointplda.errors import InputError, InputTypeError
 
 
-def as_scores(scores: ArrayLike, what: str = "scores") -> Array:
+def as_scores(scores: ArrayLike) -> Array:
     """Scores as float64, shape (n,). They may be infinite, not NaN."""
     array = np.asarray(scores)
     if array.dtype.kind not in "fiu":
-        raise InputTypeError(f"expected numbers, got dtype {array.dtype}.", parameter=what)
+        raise InputTypeError(f"expected numbers, got dtype {array.dtype}.", parameter="scores")
     if array.ndim != 1:
-        raise InputError(f"expected one dimension, got shape {array.shape}.", parameter=what)
+        raise InputError(f"expected one dimension, got shape {array.shape}.", parameter="scores")
     values = np.ascontiguousarray(array, dtype=np.float64)
     if np.isnan(values.min(initial=0.0)):
         bad = int(np.flatnonzero(np.isnan(values))[0])
-        raise InputError(f"NaN at position {bad}; leave such trials out.", parameter=what)
+        raise InputError(f"NaN at position {bad}; leave such trials out.", parameter="scores")
     return values
 
 

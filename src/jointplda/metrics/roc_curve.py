@@ -8,22 +8,20 @@ from jointplda.metrics._sorting import spread_ranks
 from jointplda.metrics.sorted_trials import SortedTrials
 
 
-def roc_for_drawing(trials: SortedTrials, ratio: float = 1.02) -> tuple[Array, Array, Array]:
+def roc_for_drawing(trials: SortedTrials) -> tuple[Array, Array, Array]:
     """Error rates at as many thresholds as a drawing needs.
 
     Parameters
     ----------
     trials : SortedTrials
-        Trials in ascending order of score.
-    ratio : float
-        Thresholds are scores of targets and of non-targets whose ranks, counted from either end, grow by this ratio.
+        Thresholds are scores of targets and of non-targets whose ranks, counted from either end, grow by 2 %.
 
     Returns
     -------
     thresholds, p_miss, p_fa : ndarray, shape (k,)
         As in ``roc``, at fewer thresholds; the first accepts all trials and the last rejects all.
     """
-    chosen = [each[spread_ranks(len(each), ratio, ratio)] for each in (trials.targets, trials.nontargets)]
+    chosen = [each[spread_ranks(len(each), 1.02, 1.02)] for each in (trials.targets, trials.nontargets)]
     thresholds = np.append(np.unique(np.concatenate(chosen)), np.inf)
     p_miss, p_fa = trials.rates(thresholds)
     p_miss[-1], p_fa[-1] = 1.0, 0.0

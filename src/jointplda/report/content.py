@@ -6,11 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jointplda._typing import Array, IntArray
-from jointplda.metrics.cells import CROSS, SAME
 from jointplda.metrics.measure_kind import Estimate, Measure
-
-CELLS = {f"{channel} {truth}": (channel, truth) for truth in ("target", "non-target") for channel in (SAME, CROSS)}
-"""Trials by truth, and by whether both sides share a channel: name, channel and truth."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +30,7 @@ class OperatingPoint:
 
 @dataclass(frozen=True)
 class Distribution:
-    """Histogram of the scores of a cell: densities between ``edges``, and the shares of scores below and above."""
+    """Histogram of the scores of a trial type: densities between ``edges``, and shares of scores below and above."""
 
     edges: Array
     density: Array
@@ -122,16 +118,16 @@ class System:
     ----------
     name : str
     metrics : dict of str to dict of Measure to Estimate
-        By part of the trials, then by measure. Parts are "pooled", the cells (``metrics.CELL_PARTS``), then any
-        "column = value". A measure that cannot be computed is absent.
+        By part of the trials, then by measure. Parts are "pooled", the pairs of trial types (``metrics.TYPE_PAIRS``),
+        then any "column = value". A measure that cannot be computed is absent.
     counts : dict of str to tuple of int
         Numbers of targets and of non-targets of each part.
     det : dict of str to Curve
         DET curves by part; x is P_fa, y is P_miss.
     points : sequence of OperatingPoint
         Operating points on the pooled curve.
-    cells : dict of str to Distribution
-        Histograms by the names in ``CELLS``; only "target" and "non-target" where channels are not known.
+    histograms : dict of str to Distribution
+        By the names in ``metrics.TRIAL_TYPES``; only "target" and "non-target" where channels are not known.
     tippett : dict of str to Curve
         Shares of targets ("target") and of non-targets ("non-target") with a score of at least x.
     pav : Curve
@@ -148,7 +144,7 @@ class System:
     counts: Mapping[str, tuple[int, int]]
     det: Mapping[str, Curve]
     points: Sequence[OperatingPoint]
-    cells: Mapping[str, Distribution]
+    histograms: Mapping[str, Distribution]
     tippett: Mapping[str, Curve]
     pav: Curve
     is_llr: bool = True
@@ -169,7 +165,7 @@ class Page:
     facts : sequence of (str, str)
         Name and value: files, numbers of trials and speakers, draws, version.
     channel : str
-        The condition that makes the cells, such as "transmission"; empty where channels are not known.
+        The condition that makes the types of trials, such as "transmission"; empty where channels are not known.
     interval : str
         Kind of the intervals, such as "90 %, 1,000 draws of 40 speakers"; empty where there are none.
     """

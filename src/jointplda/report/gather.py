@@ -9,13 +9,12 @@ from scipy.special import ndtri
 from jointplda._typing import AnyArray, Array
 from jointplda.calibration.pav import pav_curve
 from jointplda.evaluation.evaluate import POOLED, Evaluation
-from jointplda.metrics.cells import CELL_CHANNELS, CROSS, SAME
 from jointplda.metrics.convex_hull import hull
 from jointplda.metrics.measures import bayes_threshold
 from jointplda.metrics.roc_curve import roc_for_drawing
 from jointplda.metrics.sorted_trials import SortedTrials
+from jointplda.metrics.trial_types import CROSS, SAME, TRIAL_TYPES, TYPE_PAIRS
 from jointplda.report.content import (
-    CELLS,
     Attempt,
     Channels,
     Curve,
@@ -27,7 +26,7 @@ from jointplda.report.content import (
 
 BINS = 10, 80  # fewest and most bins of a histogram; between them 2 n^(1/3), the rule of Rice
 CURVE_POINTS = 400
-_OUTSIDE = 0.001  # share of a cell that its histogram may leave out at either end
+_OUTSIDE = 0.001  # share of the scores that its histogram may leave out at either end
 _GRID = 120.0  # points per unit of a probit axis
 _EDGE = 1e-5
 
@@ -52,7 +51,7 @@ def system_of(name: str, result: Evaluation, *, description: str = "", model: An
         counts={part: (each.targets, each.nontargets) for part, each in result.parts.items()},
         det=_det_curves(result),
         points=_points(result),
-        cells=_distributions(result),
+        histograms=_distributions(result),
         tippett=_tippett(result),
         pav=_pav(result),
         is_llr=result.is_llr,
@@ -116,10 +115,10 @@ def _channels(loadings: Mapping[str, AnyArray], training: Any) -> list[Channels]
 
 
 def _det_curves(result: Evaluation) -> dict[str, Curve]:
-    """Steps of the ROC, pooled and in the cells."""
+    """Steps of the ROC, pooled and of the pairs of trial types."""
     curves = {POOLED: _det(result.ascending)}
     members = _channel_members(result)
-    for name, (of_targets, of_nontargets) in CELL_CHANNELS.items() if members else ():
+    for name, (of_targets, of_nontargets) in TYPE_PAIRS.items() if members else ():
         part = result.parts.get(name)
         if part is not None and part.measures is not None:
             chosen = np.where(result.ascending.target, members[of_targets], members[of_nontargets])
@@ -159,9 +158,9 @@ def _distributions(result: Evaluation) -> dict[str, Distribution]:
     """Histograms by truth and shared channel, each over the range of its own scores."""
     trials, members = result.ascending, _channel_members(result)
     truth = {"target": trials.target, "non-target": ~trials.target}
-    masks = {cell: members[channel] & truth[kind] for cell, (channel, kind) in CELLS.items()} if members else truth
-    histograms = {cell: _distribution(trials.scores[mask]) for cell, mask in masks.items()}
-    return {cell: histogram for cell, histogram in histograms.items() if histogram is not None}
+    types = {name: members[where] & truth[kind] for name, (where, kind) in TRIAL_TYPES.items() if members}
+    histograms = {name: _distribution(trials.scores[mask]) for name, mask in (types or truth).items()}
+    return {name: histogram for name, histogram in histograms.items() if histogram is not None}
 
 
 def _distribution(ordered: Array) -> Distribution | None:

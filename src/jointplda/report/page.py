@@ -9,21 +9,28 @@ from os import PathLike
 
 from jointplda._atomic import replacing
 from jointplda.evaluation.evaluate import POOLED
-from jointplda.metrics.cells import CROSS_SAME
+from jointplda.metrics.trial_types import CROSS_SAME
 from jointplda.report.content import Page, System, Training
 from jointplda.report.glossary import GLOSSARY
 from jointplda.report.plots import (
-    CELL_CLASS,
+    TYPE_CLASS,
     bars_plot,
-    cells_plot,
     det_plot,
+    histograms_plot,
     pav_plot,
     system_class,
     tippett_plot,
 )
 from jointplda.report.svg import Drawing, key, words
 from jointplda.report.tables import headline, part_title, parts_of, table
-from jointplda.report.training_plots import attempts_plot, channels_plot, shares_plot, singular_plot, trace_plot
+from jointplda.report.training_plots import (
+    attempts_plot,
+    channels_plot,
+    loading_class,
+    shares_plot,
+    singular_plot,
+    trace_plot,
+)
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 _ICON = (
@@ -68,7 +75,7 @@ def _asset(name: str) -> str:
 
 def _header(page: Page, title: str) -> str:
     summary = f'<p class="summary">{words(page.summary)}</p>' if page.summary else ""
-    links = (("cells", "By channel"), ("figures", "Figures"), ("det", "DET"), ("systems", "Systems"))
+    links = (("channels", "By channel"), ("figures", "Figures"), ("det", "DET"), ("systems", "Systems"))
     nav = "".join(f'<a href="#{name}">{text}</a>' for name, text in links) if page.systems else ""
     return (
         f'<header><nav aria-label="Contents">{nav}<a href="#meaning">Glossary</a><a href="#facts">Facts</a>'
@@ -79,7 +86,7 @@ def _header(page: Page, title: str) -> str:
 
 
 def _sections(page: Page) -> Sequence[str]:
-    return (_headline(page), _cells(page), _figures(page), _det(page), _systems(page))
+    return (_headline(page), _by_channel(page), _figures(page), _det(page), _systems(page))
 
 
 def _section(name: str, title: str, lead: str, body: str) -> str:
@@ -112,10 +119,10 @@ def _headline(page: Page) -> str:
     return _section("headline", last.name, lead, headline(page))
 
 
-def _cells(page: Page) -> str:
+def _by_channel(page: Page) -> str:
     title, lead = (
         "Equal error rates",
-        "The channels of these trials are not known, so that there are no cells to compare.",
+        "The channels of these trials are not known, so that there are no types of trials to compare.",
     )
     caption = "Equal error rate of each system; lower is better."
     if page.channel:
@@ -127,7 +134,7 @@ def _cells(page: Page) -> str:
         caption += f" Same and cross say whether the two sides of a trial share the channel: {words(page.channel)}."
     if page.interval:
         caption += f" Whiskers: {_joined(page.interval)}."
-    return _section("cells", title, lead, _figure(bars_plot(page.systems), caption, _legend(page.systems, "bar")))
+    return _section("channels", title, lead, _figure(bars_plot(page.systems), caption, _legend(page.systems, "bar")))
 
 
 def _figures(page: Page) -> str:
@@ -200,15 +207,15 @@ def _systems(page: Page) -> str:
 
 def _panel(page: Page, system: System, css: str) -> str:
     scores = "Log-likelihood ratios" if system.is_llr else "Scores"
-    cells = "".join(f"<li>{key(CELL_CLASS.get(name, 't1'), 'area')}{words(name)}</li>" for name in system.cells)
-    ways = "".join(f"<li>{key(CELL_CLASS.get(name, 't1'))}{words(name)}</li>" for name in system.tippett)
+    types = "".join(f"<li>{key(TYPE_CLASS.get(name, 't1'), 'area')}{words(name)}</li>" for name in system.histograms)
+    ways = "".join(f"<li>{key(TYPE_CLASS.get(name, 't1'))}{words(name)}</li>" for name in system.tippett)
     apart = "Targets should lie on the right and non-targets on the left, within and across channels."
     pav = (
         "Log-likelihood ratios on the diagonal are well calibrated."
         if system.is_llr
         else "These scores are not log-likelihood ratios: they have no diagonal to lie on, and need calibration."
     )
-    figures = _figure(cells_plot(system), f"{scores} by truth and channel. {apart}", _keys(cells), "Scores")
+    figures = _figure(histograms_plot(system), f"{scores} by truth and channel. {apart}", _keys(types), "Scores")
     figures += _figure(
         tippett_plot(system),
         "Share of trials at or above each score. The steeper the curves and the farther apart, the better.",
@@ -230,7 +237,7 @@ def _training(training: Training) -> str:
     objective = words(training.objective_name or "objective")
     figures = _figure(trace_plot(training), f"The {objective} of EM by iteration.", "", "Training")
     names = "".join(
-        f"<li>{key('s0' if name == 'V' else f's{1 + (k - 1) % 7}', 'filled')}{words(name)}</li>"
+        f"<li>{key(loading_class(k, name), 'filled')}{words(name)}</li>"
         for k, name in enumerate(training.singular_values)
     )
     figures += _figure(
@@ -262,7 +269,7 @@ def _training(training: Training) -> str:
 
 
 def _glossary() -> str:
-    items = "".join(f"<div><dt>{words(term)}</dt><dd>{words(text)}</dd></div>" for term, text in GLOSSARY)
+    items = "".join(f"<div><dt>{words(term)}</dt><dd>{words(text)}</dd></div>" for term, text in GLOSSARY.items())
     return _section("meaning", "What the numbers mean", "", f'<dl class="glossary">{items}</dl>')
 
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from jointplda._typing import Array
 from jointplda.evaluation.evaluate import POOLED
-from jointplda.metrics.cells import CELL_CHANNELS, CROSS, CROSS_SAME, SAME
 from jointplda.metrics.measure_kind import EER
+from jointplda.metrics.trial_types import CROSS, CROSS_SAME, SAME, TRIAL_TYPES, TYPE_PAIRS
 from jointplda.report import scales, svg
-from jointplda.report.content import CELLS, Curve, Distribution, System
+from jointplda.report.content import Curve, Distribution, System
 from jointplda.report.svg import Axes, Drawing, nothing
 
 _NO_ERRORS = 1e-12
@@ -21,7 +21,7 @@ _LOWEST = (0.01, 0.001, 0.0001, 0.00001)
 _HIGHEST = ((0.015, 0.05), (0.03, 0.1), (0.06, 0.2), (0.12, 0.4), (0.3, 0.6), (0.45, 0.8))
 """Ends of DET axes: an equal error rate up to the first is shown on axes up to the second."""
 
-CELL_CLASS = {
+TYPE_CLASS = {
     "same target": "t1",
     "cross target": "t2",
     "same non-target": "n1",
@@ -44,15 +44,15 @@ def percent(share: float) -> str:
 
 def part_words(part: str) -> tuple[str, str]:
     """Two short lines that say which trials a part holds."""
-    if part not in CELL_CHANNELS:
+    if part not in TYPE_PAIRS:
         return "all trials", part
-    of_targets, of_nontargets = CELL_CHANNELS[part]
+    of_targets, of_nontargets = TYPE_PAIRS[part]
     return f"{of_targets} targets", f"{of_nontargets} non-targets"
 
 
 def bars_plot(systems: Sequence[System]) -> Drawing:
     """EER of each system by part of the trials, with whiskers for intervals."""
-    parts = [part for part in (POOLED, *CELL_CHANNELS) if any(np.isfinite(_eer(system, part)[0]) for system in systems)]
+    parts = [part for part in (POOLED, *TYPE_PAIRS) if any(np.isfinite(_eer(system, part)[0]) for system in systems)]
     if not parts:
         return nothing("No equal error rate could be computed: it needs targets and non-targets.")
     tops = [v for system in systems for part in parts for v in _eer(system, part)]
@@ -120,22 +120,19 @@ def det_plot(systems: Sequence[System], part: str = POOLED) -> Drawing:
     better, worse = [], []
     for i, system in drawn:
         curve, css = system.det[part], system_class(i, len(systems))
-        axes.inside.append(f'<g class="{css}">')
-        x, y = (np.clip(rates, _NO_ERRORS, 1 - _NO_ERRORS) for rates in (curve.x, curve.y))
-        shown = axes.line(x, y, tolerance=0.6)
-        axes.inside.append("</g>")
-        axes.outside.append(f'<g class="{css}">')
-        if not shown and _equal_error(curve) > high:
-            worse.append(system.name)
-        elif not shown:
-            better.append(system.name)
-            axes.dot(low, low, 5.0, "filled", f"{system.name}: no errors in the range shown")
-        for point in system.points if part == POOLED else ():
-            where = f"{system.name}, prior {point.prior:g}"
-            if point.actual is not None:
-                axes.dot(*point.actual, 3.2, "filled", f"{where}: actual threshold")
-            axes.dot(*point.best, 4.2, "hollow", f"{where}: best threshold")
-        axes.outside.append("</g>")
+        with axes.coloured(css):
+            x, y = (np.clip(rates, _NO_ERRORS, 1 - _NO_ERRORS) for rates in (curve.x, curve.y))
+            shown = axes.line(x, y, tolerance=0.6)
+            if not shown and _equal_error(curve) > high:
+                worse.append(system.name)
+            elif not shown:
+                better.append(system.name)
+                axes.dot(low, low, 5.0, "filled", f"{system.name}: no errors in the range shown")
+            for point in system.points if part == POOLED else ():
+                where = f"{system.name}, prior {point.prior:g}"
+                if point.actual is not None:
+                    axes.dot(*point.actual, 3.2, "filled", f"{where}: actual threshold")
+                axes.dot(*point.best, 4.2, "hollow", f"{where}: best threshold")
     frame = axes.frame("False alarms, % of non-targets", "Misses, % of targets")
     description = (
         "Detection error trade-off, lower left is better. Systems: " + ", ".join(s.name for _, s in drawn) + "."
@@ -160,29 +157,31 @@ def _equal_error(curve: Curve) -> float:
     return float(np.nanmin(np.maximum(curve.x, curve.y), initial=1.0))
 
 
-def cells_plot(system: System) -> Drawing:
+def histograms_plot(system: System) -> Drawing:
     """Histograms of the scores: of trials within a channel above, across channels below."""
-    cells = {name: d for name, d in system.cells.items() if _countable(d)}
-    if not cells:
+    drawn = {name: d for name, d in system.histograms.items() if _countable(d)}
+    if not drawn:
         return nothing("No scores to count.")
-    known = [name for name in CELLS if name in cells]
-    cells = {name: cells[name] for name in known} or cells
+    known = [name for name in TRIAL_TYPES if name in drawn]
+    drawn = {name: drawn[name] for name in known} or drawn
     if known:
-        rows = [(channel, [n for n in known if CELLS[n][0] == channel]) for channel in (SAME, CROSS)]
+        rows = [(channel, [n for n in known if TRIAL_TYPES[n][0] == channel]) for channel in (SAME, CROSS)]
     else:
-        rows = [("", list(cells))]
+        rows = [("", list(drawn))]
     rows = [(channel, names) for channel, names in rows if names]
-    low = min(_quantile(d, 0.001) for d in cells.values())
-    high = max(_quantile(d, 0.999) for d in cells.values())
+    low = min(_quantile(d, 0.001) for d in drawn.values())
+    high = max(_quantile(d, 0.999) for d in drawn.values())
     if system.is_llr:
         low, high = min(low, 0.0), max(high, 0.0)
     x = scales.linear(low, high, 7)
-    top = max(float(np.nanmax(cells[name].density)) for _, names in rows for name in names)
+    top = max(float(np.nanmax(drawn[name].density)) for _, names in rows for name in names)
     bodies, tall = [], 132.0 if len(rows) == 2 else 280.0
     for k, (channel, names) in enumerate(rows):
         axes = Axes(x, scales.linear(0, top * 1.08, 3), left=14, top=10 + k * (tall + 10), width=432, height=tall)
         for name in names:
-            _histogram(axes, cells[name], CELL_CLASS.get(name, "t1"))
+            x_steps, y_steps = np.repeat(drawn[name].edges, 2)[1:-1], np.repeat(np.nan_to_num(drawn[name].density), 2)
+            with axes.coloured(TYPE_CLASS.get(name, "t1")):
+                axes.area(x_steps, y_steps)
         if system.is_llr:
             axes.line([0, 0], [0, top * 1.08], "zero")
         if channel:
@@ -190,34 +189,35 @@ def cells_plot(system: System) -> Drawing:
         last = k == len(rows) - 1
         name = ("Log-likelihood ratio (natural log)" if system.is_llr else "Score") if last else ""
         bodies.append(axes.body(axes.frame(name, x_labels=last, y_ticks=False)))
-    out = [_outside(name, d, x) for name, d in cells.items()]
+    out = [_outside(name, d, x) for name, d in drawn.items()]
     note = "; ".join(text for text in out if text)
-    description = "Score densities of " + ", ".join(f"{name} ({d.count:,} trials)" for name, d in cells.items()) + "."
+    description = "Score densities of " + ", ".join(f"{name} ({d.count:,} trials)" for name, d in drawn.items()) + "."
     body = svg.picture(460, 346, f"Scores of {system.name}", description, *bodies)
     return Drawing(body, f"Beyond the edges: {note}." if note else "")
 
 
-def _countable(cell: Distribution) -> bool:
-    return len(cell.density) > 0 and bool(np.isfinite(cell.edges).all()) and float(np.nansum(cell.density)) > 0
+def _countable(histogram: Distribution) -> bool:
+    return (
+        len(histogram.density) > 0
+        and bool(np.isfinite(histogram.edges).all())
+        and float(np.nansum(histogram.density)) > 0
+    )
 
 
-def _histogram(axes: Axes, cell: Distribution, css: str) -> None:
-    x = np.repeat(cell.edges, 2)[1:-1]
-    y = np.repeat(np.nan_to_num(cell.density), 2)
-    axes.inside.append(f'<g class="{css}">')
-    axes.area(x, y)
-    axes.inside.append("</g>")
+def _masses(histogram: Distribution) -> Array:
+    """Share of the scores below each edge."""
+    return np.concatenate([[histogram.below], np.nan_to_num(histogram.density) * np.diff(histogram.edges)]).cumsum()
 
 
-def _quantile(cell: Distribution, share: float) -> float:
-    mass = np.concatenate([[cell.below], np.nan_to_num(cell.density) * np.diff(cell.edges)]).cumsum()
-    return float(np.interp(share, mass, cell.edges)) if mass[-1] > mass[0] else float(cell.edges[0])
+def _quantile(histogram: Distribution, share: float) -> float:
+    mass = _masses(histogram)
+    return float(np.interp(share, mass, histogram.edges)) if mass[-1] > mass[0] else float(histogram.edges[0])
 
 
-def _outside(name: str, cell: Distribution, x: scales.Scale) -> str:
-    mass = np.concatenate([[cell.below], np.nan_to_num(cell.density) * np.diff(cell.edges)]).cumsum()
-    below = float(np.interp(x.low, cell.edges, mass, left=cell.below))
-    above = max(0.0, 1.0 - float(np.interp(x.high, cell.edges, mass, right=1.0 - cell.above)))
+def _outside(name: str, histogram: Distribution, x: scales.Scale) -> str:
+    mass = _masses(histogram)
+    below = float(np.interp(x.low, histogram.edges, mass, left=histogram.below))
+    above = max(0.0, 1.0 - float(np.interp(x.high, histogram.edges, mass, right=1.0 - histogram.above)))
     sides = [f"{percent(share)} {side}" for share, side in ((below, "below"), (above, "above")) if share >= 0.0015]
     return f"{name} {' and '.join(sides)}" if sides else ""
 
@@ -235,20 +235,19 @@ def tippett_plot(system: System) -> Drawing:
     if system.is_llr:
         axes.line([0, 0], [0, 1], "zero")
     for name, curve in curves.items():
-        axes.inside.append(f'<g class="{CELL_CLASS.get(name, "t1")}">')
-        axes.line([-np.inf, *curve.x, np.inf], [1.0, *curve.y, 0.0])
-        axes.inside.append("</g>")
+        with axes.coloured(TYPE_CLASS.get(name, "t1")):
+            axes.line([-np.inf, *curve.x, np.inf], [1.0, *curve.y, 0.0])
     name = "x: log-likelihood ratio (natural log)" if system.is_llr else "x: score"
     description = f"Cumulative shares of {' and '.join(curves)} with a score of at least x, for {system.name}."
     body = axes.body(axes.frame(name, "Share of trials at or above x"))
     return Drawing(svg.picture(460, 346, f"Tippett plot of {system.name}", description, body))
 
 
-def _span(curve: Curve, share: float = 0.002) -> tuple[float, float]:
-    """The range of x over which a curve falls from 1 - ``share`` to ``share``."""
+def _span(curve: Curve) -> tuple[float, float]:
+    """The range of x over which a curve falls from nearly 1 to nearly 0."""
     finite = np.isfinite(curve.x) & np.isfinite(curve.y)
     x, y = curve.x[finite], curve.y[finite]
-    moving = x[(y > share) & (y < 1 - share)]
+    moving = x[(y > 0.002) & (y < 0.998)]
     moving = moving if len(moving) > 1 else x
     return float(moving.min()), float(moving.max())
 
@@ -270,20 +269,15 @@ def pav_plot(system: System) -> Drawing:
     axes = Axes(scales.linear(low, high, 7), scales.linear(bottom, top, 7))
     if system.is_llr:
         axes.line([low, high], [low, high], "faint")
-    axes.inside.append('<g class="s0">')
-    axes.line(*_ordered(system.pav))
-    axes.inside.append("</g>")
+    order = np.argsort(system.pav.x, kind="stable")
+    with axes.coloured("s0"):
+        axes.line(system.pav.x[order], system.pav.y[order])
     name = "Log-likelihood ratio before PAV" if system.is_llr else "Score"
     description = (
         f"Log-likelihood ratios that the trials support, by pool-adjacent-violators, against scores of {system.name}."
     )
     body = axes.body(axes.frame(name, "Log-likelihood ratio after PAV"))
     return Drawing(svg.picture(460, 346, f"PAV plot of {system.name}", description, body))
-
-
-def _ordered(curve: Curve) -> tuple[Array, Array]:
-    order = np.argsort(curve.x, kind="stable")
-    return curve.x[order], curve.y[order]
 
 
 def _around(low: float, high: float) -> tuple[float, float]:

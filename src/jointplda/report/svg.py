@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -162,6 +164,15 @@ class Axes:
     inside: list[str] = field(default_factory=list)
     outside: list[str] = field(default_factory=list)
 
+    @contextmanager
+    def coloured(self, css: str) -> Iterator[None]:
+        """Give what is drawn meanwhile the colour of a class."""
+        starts = [(drawn, len(drawn)) for drawn in (self.inside, self.outside)]
+        yield
+        for drawn, start in starts:
+            if len(drawn) > start:
+                drawn[start:] = [f'<g class="{css}">', *drawn[start:], "</g>"]
+
     def at(self, x: ArrayLike, y: ArrayLike) -> Array:
         """Pixels of the points, relative to the corner of the axes; points with a NaN are left out."""
         points = np.column_stack([self.x(x) * self.width, (1.0 - self.y(y)) * self.height])
@@ -176,13 +187,13 @@ class Axes:
             self.inside.append(f'<path class="{css}" d="{data}"/>')
         return bool(pieces)
 
-    def area(self, x: ArrayLike, y: ArrayLike, css: str = "line area") -> None:
+    def area(self, x: ArrayLike, y: ArrayLike) -> None:
         """Draw a curve of steps and the area between it and the lower edge."""
         size = np.array([self.width, self.height])
         points = np.clip(self.at(x, y), -size, 2 * size)
         if len(points) > 1:
             start, end = [points[0, 0], self.height], [points[-1, 0], self.height]
-            self.inside.append(f'<path class="{css}" d="{path(np.vstack([[start], thin(points), [end]]))}"/>')
+            self.inside.append(f'<path class="line area" d="{path(np.vstack([[start], thin(points), [end]]))}"/>')
 
     def dot(self, x: float, y: float, radius: float, css: str, tip: str = "") -> None:
         """Draw a dot whose centre lies within the axes; it may reach over the edge."""

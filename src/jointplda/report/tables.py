@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 from jointplda.evaluation.evaluate import POOLED
-from jointplda.metrics.cells import CELL_CHANNELS, CROSS_SAME
 from jointplda.metrics.measure_kind import CLLR, EER, MIN_CLLR, Estimate, Measure, MeasureKind
+from jointplda.metrics.trial_types import CROSS_SAME, TYPE_PAIRS
 from jointplda.report.content import Page, System
 from jointplda.report.plots import system_class
 from jointplda.report.scales import number
@@ -18,8 +18,8 @@ _ORDER = {kind: rank for rank, kind in enumerate(MeasureKind)}
 
 def part_title(part: str) -> str:
     """A part of the trials in words."""
-    if part in CELL_CHANNELS:
-        of_targets, of_nontargets = CELL_CHANNELS[part]
+    if part in TYPE_PAIRS:
+        of_targets, of_nontargets = TYPE_PAIRS[part]
         return f"{of_targets.capitalize()}-channel targets against {of_nontargets}-channel non-targets"
     return "All trials, pooled" if part == POOLED else part
 

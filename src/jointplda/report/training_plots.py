@@ -37,14 +37,10 @@ def trace_plot(training: Training) -> Drawing:
         low, high = float(objective[finite].min()), float(objective[finite].max())
         axes = Axes(x, scales.linear(low, high, 5), left=60, width=384)
         values, name = objective, training.objective_name
-    axes.inside.append('<g class="s0">')
-    axes.line(iterations, values)
-    axes.inside.append("</g>")
-    if len(values) <= 30:
-        axes.outside.append('<g class="s0">')
-        for i, value in zip(iterations, values, strict=True):
+    with axes.coloured("s0"):
+        axes.line(iterations, values)
+        for i, value in zip(iterations, values, strict=True) if len(values) <= 30 else ():
             axes.dot(float(i), float(value), 2.4, "filled")
-        axes.outside.append("</g>")
     description = f"{training.objective_name} over {len(objective)} iterations, up to {objective[finite][-1]:.6g}."
     body = axes.body(axes.frame("Iteration", f"{name}, nats per sample" if values is gap else name))
     end = "converged" if training.converged else "stopped before it converged"
@@ -68,15 +64,11 @@ def attempts_plot(training: Training) -> Drawing:
     axes = Axes(x, rows, left=left, width=444 - left, height=height)
     for i, attempt in enumerate(attempts):
         at = len(attempts) - i - 0.5
-        css = "s1" if attempt.chosen else "s0"
-        axes.inside.append(f'<g class="{css}">')
-        axes.line([attempt.value - attempt.error, attempt.value + attempt.error], [at, at], "line thin")
-        axes.inside.append("</g>")
-        axes.outside.append(f'<g class="{css}">')
         tip = f"{attempt.name}: {attempt.value:.4f} ± {attempt.error:.4f} bits"
-        size, kind = (5.0, "filled") if attempt.chosen else (3.5, "hollow")
-        axes.dot(attempt.value, at, size, kind, tip)
-        axes.outside.append("</g>")
+        css, size, kind = ("s1", 5.0, "filled") if attempt.chosen else ("s0", 3.5, "hollow")
+        with axes.coloured(css):
+            axes.line([attempt.value - attempt.error, attempt.value + attempt.error], [at, at], "line thin")
+            axes.dot(attempt.value, at, size, kind, tip)
         axes.word(-8, 20.0 * i + 14, svg.shorten(attempt.name, 34), "", "end")
     best = next((attempt for attempt in attempts if attempt.chosen), attempts[0])
     description = f"{len(attempts)} settings tried; chosen: {best.name}, {best.value:.4f} bits."
@@ -128,19 +120,19 @@ def singular_plot(training: Training) -> Drawing:
         y = scales.linear(0.0, float(every.max()) * 1.05 or 1.0, 5)
     axes = Axes(scales.linear(0.5, longest + 0.5, min(8, longest), whole=True), y)
     for k, (name, values) in enumerate(spectra.items()):
-        css = "s0" if name == "V" else f"s{1 + (k - 1) % 7}"
         index = np.arange(1, len(values) + 1)
-        axes.inside.append(f'<g class="{css}">')
-        axes.line(index, values, "line thin")
-        axes.inside.append("</g>")
-        axes.outside.append(f'<g class="{css}">')
-        for i, value in zip(index, values, strict=True):
-            if len(values) <= 80:
+        with axes.coloured(loading_class(k, name)):
+            axes.line(index, values, "line thin")
+            for i, value in zip(index, values, strict=True) if len(values) <= 80 else ():
                 axes.dot(float(i), float(value), 3.0, "filled")
-        axes.outside.append("</g>")
     description = "; ".join(f"{name}: {len(v)} values from {v[0]:.3g} to {v[-1]:.3g}" for name, v in spectra.items())
     body = axes.body(axes.frame("Direction, strongest first", "Singular value"))
     return Drawing(svg.picture(460, 346, "Singular values of the loadings", description + ".", body))
+
+
+def loading_class(index: int, name: str) -> str:
+    """CSS class of the colour of a loading: V has one of its own."""
+    return "s0" if name == "V" else f"s{1 + (index - 1) % 7}"
 
 
 def channels_plot(channels: Channels) -> Drawing:
@@ -156,11 +148,10 @@ def channels_plot(channels: Channels) -> Drawing:
     axes.line([0, 0], [axes.y.low, axes.y.high], "origin")
     axes.line([axes.x.low, axes.x.high], [0, 0], "origin")
     pixels = axes.at(spots[:, 0], spots[:, 1])
-    axes.outside.append('<g class="s1">')
-    for (px, py), radius, i in zip(pixels, radii, usable, strict=True):
-        tip = f"{channels.names[i]}: {int(channels.counts[i]):,} samples"
-        axes.outside.append(svg.circle(px, py, radius, "bubble", tip))
-    axes.outside.append("</g>")
+    with axes.coloured("s1"):
+        for (px, py), radius, i in zip(pixels, radii, usable, strict=True):
+            tip = f"{channels.names[i]}: {int(channels.counts[i]):,} samples"
+            axes.outside.append(svg.circle(px, py, radius, "bubble", tip))
     named = _name_spots(axes, pixels, radii, [svg.shorten(str(channels.names[i]), 22) for i in usable])
     shares = [f"{100 * s:.0f} %" if np.isfinite(s) else "–" for s in channels.shares]
     frame = axes.frame(f"First axis of U ({shares[0]} of UUᵀ)", f"Second axis ({shares[1]})")

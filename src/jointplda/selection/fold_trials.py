@@ -39,7 +39,7 @@ def all_pairs(codes: IntArray) -> Pairs:
     return Pairs(np.stack([first, second], axis=1), agree[:, 0], shared)
 
 
-def cell_weights(target: BoolArray, same_channel: BoolArray) -> Array:
+def type_weights(target: BoolArray, same_channel: BoolArray) -> Array:
     """Weights (n,) that give same- and cross-channel trials equal weight within targets and within non-targets.
 
     They correspond to ``same_channel=0.5`` of scoring: how often channels were shared in training does not say how
@@ -47,9 +47,9 @@ def cell_weights(target: BoolArray, same_channel: BoolArray) -> Array:
     """
     weights = np.zeros(len(target))
     for one_class in (target, ~target):
-        cells = [cell for cell in (one_class & same_channel, one_class & ~same_channel) if cell.any()]
-        for cell in cells:
-            weights[cell] = 1.0 / (np.count_nonzero(cell) * len(cells))
+        types = [members for members in (one_class & same_channel, one_class & ~same_channel) if members.any()]
+        for members in types:
+            weights[members] = 1.0 / (np.count_nonzero(members) * len(types))
     return weights
 
 

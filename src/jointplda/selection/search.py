@@ -24,7 +24,7 @@ from jointplda.selection.candidates import (
     worse,
 )
 from jointplda.selection.design import Design
-from jointplda.selection.fold_trials import cell_weights
+from jointplda.selection.fold_trials import type_weights
 from jointplda.selection.folds import Folds, moved_samples
 from jointplda.selection.held_out_calibration import CalibrationTrials
 from jointplda.selection.recipe import Recipe
@@ -162,7 +162,7 @@ class Search:
                 for i in range(piece.start, piece.stop):
                     scores[i] = self._scores(candidate, i)
                     pairs = self.folds.folds[i].pairs
-                    weights, values = cell_weights(pairs.target, pairs.same_channel), scores[i][: len(pairs.target)]
+                    weights, values = type_weights(pairs.target, pairs.same_channel), scores[i][: len(pairs.target)]
                     criteria[i] = min_cllr(values, pairs.target, weights)
                     costs[i] = cllr(values, pairs.target, weights)
 
@@ -195,7 +195,7 @@ class Search:
             same += [fold.pairs.same_channel, np.zeros(len(rows), dtype=bool)]
             fold_of.append(np.full(len(fold.pairs.target) + len(rows), i))
         targets = np.concatenate(target)
-        weights = cell_weights(targets, np.concatenate(same))
+        weights = type_weights(targets, np.concatenate(same))
         return CalibrationTrials(np.concatenate(self.scores[candidate]), targets, weights, np.concatenate(fold_of))
 
 
