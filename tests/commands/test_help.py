@@ -14,6 +14,7 @@ from jointplda.commands.app import COMMANDS, app
 from jointplda.commands.training_options import DEFAULTS
 from jointplda.evaluation.evaluate import EvaluationSettings
 from jointplda.evaluation.systems import Recipe
+from jointplda.model.settings import AUTOMATIC
 from worlds.command_line import all_commands, run
 
 SCREEN = 40
@@ -51,10 +52,10 @@ def test_the_defaults_in_the_help_are_those_of_the_library():
         assert joint[name] == plain[name]
         text = f"{search[name]:g}, or {joint[name]:g} with --no-auto"
         assert shown(("train",), name.replace("_", "-")) == text
-    assert shown(("train",), "noise-prior") == f"{joint['noise_prior']:g} with --no-auto"
-    assert shown(("train",), "speaker-prior") == f"{joint['speaker_prior']:g} with --no-auto"
-    assert shown(("train",), "channel-prior") == f"chosen, or {joint['channel_prior']:g} with --no-auto"
-    assert shown(("train",), "channel-share") == f"{joint['channel_share']:g}"
+    for name in ("noise_prior", "speaker_prior", "channel_prior", "channel_share", "interaction", "cell_share"):
+        assert shown(("train",), name.replace("_", "-")) == f"chosen, or {joint[name]:g} with --no-auto"
+    assert shown(("train",), "noise-floor") == f"{joint['noise_floor']:g}" == f"{search['noise_floor']:g}"
+    assert {name: search[name] for name in AUTOMATIC} == AUTOMATIC
     assert shown(("train",), "noise") == joint["noise"] == search["noise"]
     assert shown(("tune",), "folds") == str(search["cv"])
     same = defaults(JointPLDA.score_trials)["same_channel"]

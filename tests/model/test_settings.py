@@ -6,7 +6,8 @@ from dataclasses import fields
 import pytest
 
 from jointplda import PLDA, InputError, JointPLDA, JointPLDACV
-from jointplda.model.settings import RULES, ModelSettings, checked_settings
+from jointplda.model.setting_checks import checked_settings
+from jointplda.model.settings import RULES, ModelSettings
 
 NOT_OF_THE_MODEL = {"warm_start", "callback"}
 DEFAULTS = {field.name: field.default for field in fields(ModelSettings)}

@@ -12,15 +12,15 @@ from jointplda.commands import options
 from jointplda.commands.messages import Messages
 from jointplda.commands.training_options import (
     CHOSEN,
-    GIVEN,
     MODEL,
-    PER_CONDITION,
+    OF_CELLS,
     STORED,
     Step,
     given_settings,
     preprocessing,
     steps_of,
 )
+from jointplda.model.settings import RULES
 
 DETAILS = """Preprocessing is fitted on DATA and stored with the model. Without preprocessing options, and unless
 settings of your own are given, embeddings are centered, scaled to length one and, where the data support it, reduced
@@ -90,7 +90,7 @@ def command(ctx: click.Context, messages: Messages, /, **values: Any) -> None:
     interaction are chosen on held-out training speakers, who also calibrate the scores; "jointplda tune" shows the
     search.
     """  # noqa: D301
-    request = TrainRequest(given=given_settings(values, (*CHOSEN, *GIVEN)), steps=steps_of(ctx), **values)
+    request = TrainRequest(given=given_settings(values), steps=steps_of(ctx), **values)
     _check(request, ctx)
     from jointplda.commands.train_run import train
 
@@ -101,9 +101,8 @@ def _check(request: TrainRequest, ctx: click.Context) -> None:
     """Raise if the options do not fit together."""
     if request.out is None and not request.plan:
         raise click.UsageError("Missing option '--out' (or --plan, which writes nothing).")
-    for name in (*PER_CONDITION, "interaction", "cell_share"):
-        value = request.given.get(name)
-        if value is not None and not request.channels:
+    for name, value in request.given.items():
+        if (RULES[name].per_condition or name in OF_CELLS) and not request.channels:
             raise click.UsageError(f"{_option(name)} needs a --channel.")
         if isinstance(value, list) and len(value) != len(request.channels):
             raise click.UsageError(f"{_option(name)}: give one value, or one for every --channel.")

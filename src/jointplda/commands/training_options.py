@@ -1,7 +1,7 @@
 """Options that are settings of a model: preprocessing in the order given, ranks, priors, interaction and EM."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import Field, dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -9,28 +9,31 @@ import click
 import cloup
 
 from jointplda.commands import options
+from jointplda.model.settings import AUTOMATIC, RULES, ModelSettings
 
 F = TypeVar("F", bound=Callable[..., Any])
 Step = tuple[str, Any]
 STEPS = "jointplda.steps"
 
-CHOSEN = ("speaker_rank", "channel_rank", "noise_prior", "speaker_prior", "channel_share", "cell_share")
-"""Settings that the automatic search chooses; giving one of them turns it off."""
-PER_CONDITION = ("channel_rank", "channel_share", "channel_prior")
-"""Settings of which there is one value, or one for every --channel."""
-GIVEN = ("noise", "max_iter", "tol", "channel_prior", "interaction")
-"""Settings that the automatic search takes as they are given."""
-STORED = (*CHOSEN, "channel_prior", "interaction", "noise", "center", "length_norm", "pca", "lda", "seed")
+EM = ("max_iter", "tol")
+OF_CELLS = ("interaction", "interaction_rank", "interaction_prior", "cell_share")
+"""Settings of the interaction, which needs channels."""
+CHOSEN = tuple(name for name, rule in RULES.items() if not rule.given)
+"""Settings that turn the automatic search off when they are given."""
+STORED = (*(name for name in RULES if name not in EM), "center", "length_norm", "pca", "lda", "seed")
 """Settings that --resume takes from the model file."""
-RECIPE = (
-    "pca", "lda", "speaker_rank", "channel_rank", "noise_prior", "speaker_prior", "max_iter", "tol", "same_channel",
-)  # fmt: skip
-"""Settings that all systems of a comparison share."""
+SUPPORTED = "as many as the speakers support"
+SHARED = {
+    "speaker_rank": f"{SUPPORTED}; all with a --speaker-prior", "channel_rank": "as many as the channels support",
+    "noise_prior": "1", "speaker_prior": "1", "max_iter": "200", "tol": "1e-05",
+}  # fmt: skip
+"""Settings of the model that all systems of a comparison share, and what the help says of their defaults."""
+RECIPE = ("pca", "lda", *SHARED, "same_channel")
+"""Settings of a comparison."""
 DEFAULTS: dict[str, Any] = {"noise_prior": 1.0, "speaker_prior": 1.0, "max_iter": 200}
 """Settings of a comparison that differ from the defaults of the recipe: covariances of few speakers are shrunk."""
 
 EACH = "one number, or one per --channel"
-SUPPORTED = "as many as the speakers support"
 
 
 def preprocessing(*, lda: bool = True) -> Callable[[F], F]:
@@ -56,51 +59,69 @@ def steps_of(ctx: click.Context) -> tuple[Step, ...]:
     return tuple(ctx.meta.get(STEPS, ()))
 
 
-class Interaction(click.ParamType):  # type: ignore[type-arg]
-    """A form of the interaction, or kappa."""
+class NumberOrWord(click.ParamType):  # type: ignore[type-arg]
+    """A number, or one of some words."""
 
-    name = "interaction"
+    name = "number or word"
+
+    def __init__(self, words: tuple[str, ...]) -> None:
+        self.words = words
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | str:
         """The number, or the word."""
-        if isinstance(value, str) and value.lower() in ("proportional", "full", "split"):
+        if isinstance(value, str) and value.lower() in self.words:
             return value.lower()
         try:
             return float(value)
         except ValueError:
-            self.fail(f"{value!r} is not proportional, full, split or a number.", param, ctx)
+            self.fail(f"{value!r} is not {', '.join(self.words)} or a number.", param, ctx)
 
 
-MODEL = (
-    options.count("--speaker-rank", "Columns of V.", SUPPORTED),
-    options.count("--channel-rank", f"Columns of U: {EACH}.", "as many as the channels support", multiple=True),
-    options.real("--noise-prior", "Strength of the prior that shrinks the noise covariance D^-1.", "0 with --no-auto"),
-    options.real("--speaker-prior", "Strength of the prior that shrinks V V'.", "0 with --no-auto"),
-    options.real("--channel-prior", f"Strength of the prior that shrinks U U': {EACH}.", "chosen, or 0 with --no-auto",
-                 multiple=True),
-    options.probability("--channel-share", "Share of the variance between channels that U keeps, while V takes the "
-                        f"rest: {EACH}.", "1", multiple=True),
-    cloup.option("--interaction", type=Interaction(), metavar="FORM|KAPPA", show_default="chosen, or 0 with --no-auto",
-                 help="Speaker-by-channel interaction: 0 (none), a number (kappa), proportional, full or split."),
-    options.probability("--cell-share", "Share of the interaction that scores take two samples of one speaker in one "
-                        "channel to have in common; the rest is noise.", "1"),
-    cloup.option("--noise", type=click.Choice(["full", "diagonal"]), show_default="full",
-                 help="Noise covariance: full or diagonal."),
-    options.count("--max-iter", "EM iterations at most.", "25, or 100 with --no-auto"),
-    options.real("--tol", "Stop EM when an iteration gains less, in nats per sample.",
-                 "0.001, or 1e-06 with --no-auto"),
-)  # fmt: skip
-"""Settings of the model that ``train`` makes."""
+def _model_option(setting: Field[Any], default: str, *, repeated: bool = True) -> Callable[[F], F]:
+    """The option of a setting of the model; ``default`` is what the help says of its default, and ``repeated`` says
+    whether a setting per condition may be given once for each.
+    """
+    name, rule = f"--{setting.name.replace('_', '-')}", RULES[setting.name]
+    repeated = repeated and rule.per_condition
+    text = f"{rule.help[:-1]}: {EACH}." if repeated else rule.help
+    if rule.choices:
+        both = isinstance(setting.default, float)
+        kind: Any = NumberOrWord(rule.choices) if both else click.Choice(rule.choices)
+        return cloup.option(name, type=kind, metavar="WORD|X" if both else None, show_default=default, help=text)
+    if isinstance(setting.default, tuple):
+        return cloup.option(name, type=(float, float), metavar="X W", show_default=default, help=text)
+    option = options.count if rule.whole else options.probability if rule.most == 1.0 else options.real
+    return option(name, text, default, multiple=repeated)
 
 
-def given_settings(values: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+def _shown_default(setting: Field[Any]) -> str:
+    """What the help says of the default of a setting."""
+    rule, default = RULES[setting.name], setting.default
+    if setting.name in AUTOMATIC:
+        return f"{AUTOMATIC[setting.name]:g}, or {default:g} with --no-auto"
+    if default is None:
+        text = {"speaker_rank": SUPPORTED, "channel_rank": "as many as the channels support"}.get(setting.name)
+        return text or "the dimension"
+    text = (
+        default
+        if isinstance(default, str)
+        else " ".join(f"{value:g}" for value in (default if isinstance(default, tuple) else (default,)))
+    )
+    return f"chosen, or {text} with --no-auto" if rule.searched else text
+
+
+MODEL = tuple(_model_option(setting, _shown_default(setting)) for setting in fields(ModelSettings))
+"""Options of the model that ``train`` makes: one for every setting."""
+
+
+def given_settings(values: dict[str, Any], names: Iterable[str] = RULES) -> dict[str, Any]:
     """Take the settings of these names out of the values of the options: those that the user gave, as arguments of an
     estimator. A setting that may be repeated is a number, or a list of several.
     """
     given = {name: value for name in names if (value := values.pop(name)) not in (None, ())}
-    for name in set(given) & set(PER_CONDITION):
-        if isinstance(given[name], tuple):
-            given[name] = given[name][0] if len(given[name]) == 1 else list(given[name])
+    for name, value in given.items():
+        if name in RULES and RULES[name].per_condition and isinstance(value, tuple):
+            given[name] = value[0] if len(value) == 1 else list(value)
     return given
 
 
@@ -110,12 +131,8 @@ def comparison() -> Callable[[F], F]:
         "Advanced",
         options.count("--pca", "Dimensions of PCA.", "60"),
         options.count("--lda", "Dimensions of LDA, for LDA + PLDA.", SUPPORTED),
-        options.count("--speaker-rank", "Columns of V.", f"{SUPPORTED}; all with a --speaker-prior"),
-        options.count("--channel-rank", "Columns of U.", "as many as the channels support"),
-        options.real("--noise-prior", "Strength of the prior that shrinks D^-1 of every model.", "1"),
-        options.real("--speaker-prior", "Strength of the prior that shrinks V V' of every model.", "1"),
-        options.count("--max-iter", "EM iterations at most.", "200"),
-        options.real("--tol", "Stop EM when an iteration gains less, in nats per sample.", "1e-05"),
+        *(_model_option(setting, SHARED[setting.name], repeated=False) for setting in fields(ModelSettings)
+          if setting.name in SHARED),
         options.probability("--same-channel", "Prior probability that both sides share their channel, for Joint PLDA.",
                             "0.5"),
         options.priors,

@@ -25,7 +25,8 @@ from jointplda.estimators.estimator_checks import (
 from jointplda.estimators.fit_warnings import FROM_PRIOR, warn_of_design
 from jointplda.estimators.joint import JointPLDA
 from jointplda.model.plan import Plan
-from jointplda.model.settings import ModelSettings, checked_settings, per_condition
+from jointplda.model.setting_checks import checked_settings, per_condition
+from jointplda.model.settings import ModelSettings
 from jointplda.model.statistics import Statistics
 from jointplda.progress import ProgressCallback
 from jointplda.scoring.scorer import Scorer

@@ -28,7 +28,8 @@ from jointplda.model.fit import fit, plan_fit, restart
 from jointplda.model.fitted import FittedModel
 from jointplda.model.plan import Plan
 from jointplda.model.resolve import check_speakers, resolve
-from jointplda.model.settings import RULES, ModelSettings, checked_settings
+from jointplda.model.setting_checks import checked_settings
+from jointplda.model.settings import RULES, ModelSettings
 from jointplda.model.statistics import Statistics, encode_all
 from jointplda.model.training_posterior import training_posterior
 from jointplda.progress import ProgressCallback

@@ -6,7 +6,8 @@ from jointplda._validation import check_choice
 from jointplda.errors import InputError
 from jointplda.estimators.base import BasePLDA
 from jointplda.model.fitted import FittedModel
-from jointplda.model.settings import RULES, ModelSettings, checked_settings
+from jointplda.model.setting_checks import checked_settings
+from jointplda.model.settings import RULES, ModelSettings
 from jointplda.model.statistics import Statistics
 from jointplda.progress import ProgressCallback
 

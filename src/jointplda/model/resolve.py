@@ -7,7 +7,8 @@ import numpy as np
 
 from jointplda._validation import check_number
 from jointplda.errors import InputError
-from jointplda.model.settings import ModelSettings, per_condition
+from jointplda.model.setting_checks import per_condition
+from jointplda.model.settings import ModelSettings
 from jointplda.model.statistics import Statistics
 
 

@@ -4,17 +4,14 @@ The arguments of the estimators, their checks, the candidates of the search, the
 stores and what ``info`` prints come from this record.
 """
 
-from collections.abc import Mapping
+import math
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-import numpy as np
-
-from jointplda._validation import check_choice, check_number
-from jointplda.errors import InputError
-
 MOST_KAPPA = 1e3
 MOST_PRIOR = 1e9
+AUTOMATIC = {"max_iter": 25, "tol": 1e-3}
+"""Defaults of automatic settings where they differ: EM stops early, since its last small gains cost accuracy."""
 FORMS = ("proportional", "full", "split")
 
 
@@ -36,17 +33,20 @@ class SettingRule:
         Whether it is a number of columns, at most the dimension.
     searched : bool
         Whether automatic settings choose it.
+    given : bool
+        Whether automatic settings take it as it is given.
     per_condition : bool
         Whether there may be one for each nuisance condition.
     """
 
     help: str
     least: float = 0.0
-    most: float = np.inf
+    most: float = math.inf
     whole: bool = False
     choices: tuple[str, ...] = ()
     rank: bool = False
     searched: bool = False
+    given: bool = False
     per_condition: bool = False
 
 
@@ -78,28 +78,38 @@ class ModelSettings:
 
     speaker_rank: int | None = field(default=None, metadata=_rule("Columns of V.", least=1, whole=True, rank=True))
     channel_rank: Any = field(
-        default=None, metadata=_rule("Columns of U", whole=True, rank=True, searched=True, per_condition=True)
+        default=None, metadata=_rule("Columns of U.", whole=True, rank=True, searched=True, per_condition=True)
     )
-    noise: str = field(default="full", metadata=_rule("Noise covariance.", choices=("full", "diagonal")))
-    max_iter: int = field(default=100, metadata=_rule("EM iterations at most.", least=1, whole=True))
+    noise: str = field(default="full", metadata=_rule("Noise covariance.", choices=("full", "diagonal"), given=True))
+    max_iter: int = field(default=100, metadata=_rule("EM iterations at most.", least=1, whole=True, given=True))
     tol: float = field(
-        default=1e-6, metadata=_rule("Stop EM when an iteration gains less than this many nats per sample.")
+        default=1e-6, metadata=_rule("Stop EM when an iteration gains less, in nats per sample.", given=True)
     )
     noise_prior: float = field(
-        default=0.0, metadata=_rule("Prior of the noise, in samples per sample.", most=MOST_PRIOR, searched=True)
+        default=0.0,
+        metadata=_rule("Strength of the prior that shrinks the noise covariance D^-1.", most=MOST_PRIOR, searched=True),
     )
     speaker_prior: float = field(
-        default=0.0, metadata=_rule("Prior of V, in speakers per speaker.", most=MOST_PRIOR, searched=True)
+        default=0.0, metadata=_rule("Strength of the prior that shrinks V V'.", most=MOST_PRIOR, searched=True)
     )
     channel_share: Any = field(
         default=1.0,
         metadata=_rule(
-            "Share of the variance between channels left to them", most=1.0, searched=True, per_condition=True
+            "Share of the variance between channels that U keeps, while V takes the rest.",
+            most=1.0,
+            searched=True,
+            per_condition=True,
         ),
     )
     channel_prior: Any = field(
         default=0.0,
-        metadata=_rule("Prior of U, in channels per channel", most=MOST_PRIOR, searched=True, per_condition=True),
+        metadata=_rule(
+            "Strength of the prior that shrinks U U'.",
+            most=MOST_PRIOR,
+            searched=True,
+            given=True,
+            per_condition=True,
+        ),
     )
     interaction: Any = field(
         default=0.0,
@@ -108,6 +118,7 @@ class ModelSettings:
             most=MOST_KAPPA,
             choices=FORMS,
             searched=True,
+            given=True,
         ),
     )
     interaction_rank: int | None = field(
@@ -117,17 +128,23 @@ class ModelSettings:
         default=(0.4, 10.0), metadata=_rule("Prior of kappa: its value, and its weight in cells.")
     )
     cell_share: float = field(
-        default=1.0, metadata=_rule("Share of the interaction that scoring counts on.", most=1.0, searched=True)
+        default=1.0,
+        metadata=_rule(
+            "Share of the interaction that scores take two samples of one speaker in one channel to have in common; "
+            "the rest is noise.",
+            most=1.0,
+            searched=True,
+        ),
     )
     noise_floor: float = field(
-        default=1e-6, metadata=_rule("Least noise variance, as a share of the total variance.", most=1.0)
+        default=1e-6, metadata=_rule("Least noise variance, as a share of the total variance.", most=1.0, given=True)
     )
 
     def __post_init__(self) -> None:
         for name, rule in RULES.items():
             value = getattr(self, name)
-            if rule.per_condition and isinstance(value, list | np.ndarray):
-                listed = value.tolist() if isinstance(value, np.ndarray) else value
+            if rule.per_condition and (isinstance(value, list) or hasattr(value, "tolist")):
+                listed = value if isinstance(value, list) else value.tolist()
                 object.__setattr__(self, name, tuple(listed) if isinstance(listed, list) else listed)
 
     @property
@@ -157,45 +174,3 @@ class ModelSettings:
 
 RULES: dict[str, SettingRule] = {setting.name: setting.metadata["rule"] for setting in fields(ModelSettings)}
 """The rule of each setting by its name."""
-
-
-def checked_settings(values: Mapping[str, Any]) -> ModelSettings:
-    """Settings from arguments; raise if one is out of its range.
-
-    Ranks and settings per condition are checked by ``resolve``, which knows the dimension and the conditions.
-    """
-    checked = dict(values)
-    for name, value in values.items():
-        rule = RULES[name]
-        if rule.rank or rule.per_condition:
-            continue
-        if name == "interaction_prior":
-            checked[name] = _checked_prior(value)
-        elif rule.choices and (isinstance(value, str) or name != "interaction"):
-            checked[name] = check_choice(name, value, rule.choices)
-        else:
-            number = check_number(name, value, rule.least, rule.most, whole=rule.whole)
-            checked[name] = int(number) if rule.whole else number
-    return ModelSettings(**checked)
-
-
-def per_condition(name: str, setting: Any, conditions: int) -> tuple[float, ...]:
-    """A number for each condition, from a setting that is one number for all of them or a list."""
-    rule = RULES[name]
-    values = np.asarray(setting, dtype=object)
-    if values.ndim == 0:
-        return (check_number(name, values.item(), rule.least, rule.most),) * conditions
-    if values.ndim > 1 or len(values) != conditions:
-        problem = f"expected one number, or a list with one for each condition (there are {conditions})"
-        raise InputError(f"{problem}, got {setting!r:.60}.", parameter=name)
-    return tuple(check_number(name, value, rule.least, rule.most) for value in values.tolist())
-
-
-def _checked_prior(prior: Any) -> tuple[float, float]:
-    try:
-        value, weight = prior
-    except (TypeError, ValueError):
-        problem = f"expected a pair (value, weight), got {prior!r:.60}."
-        raise InputError(problem, parameter="interaction_prior") from None
-    value = check_number("interaction_prior", value, 0.0, MOST_KAPPA)
-    return value, check_number("interaction_prior", weight, 0.0, MOST_PRIOR)
