@@ -47,7 +47,12 @@ def warn_of_fit(fitted: FittedModel, statistics: Statistics) -> None:
     _warn_of_floor(fitted, statistics)
     _warn_of_end(fitted)
     if fitted.training is None and posterior_fits_in_memory(statistics, fitted.settings.ranks):
-        _warn_of_forgotten_channels(sum(statistics.n_channels), len(fitted.mean))
+        warn(
+            f"{sum(statistics.n_channels)} training channels are too many to keep with the model, since the prior "
+            f"gives U {len(fitted.mean)} columns: they are scored as new channels, and the speakers and channels of "
+            "training cannot be predicted. If you need them, use no channel prior, or fewer dimensions (PCA).",
+            parameter="channel_prior",
+        )
 
 
 def _warn_of_labels(statistics: Statistics) -> None:
@@ -121,16 +126,6 @@ def _warn_of_end(fitted: FittedModel) -> None:
                 "Raise --max-iter or --tol.",
             ),
         )
-
-
-def _warn_of_forgotten_channels(channels: int, columns: int) -> None:
-    """Warn that the channels of training were too many to keep because a prior gave U many columns."""
-    warn(
-        f"{channels} training channels are too many to keep with the model, since the prior gives U {columns} columns: "
-        "they are scored as new channels, and the speakers and channels of training cannot be predicted. If you need "
-        "them, use no channel prior, or fewer dimensions (PCA).",
-        parameter="channel_prior",
-    )
 
 
 def warn_of_design(design: Design, statistics: Statistics) -> None:

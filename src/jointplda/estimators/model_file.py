@@ -102,12 +102,6 @@ def read_model(path: str | PathLike[str], estimator: str | None = None) -> Model
     return model
 
 
-def restore_feature_names(estimator: Any, model: ModelDescription) -> None:
-    """Set the feature names of an estimator that was fitted with names."""
-    if model.feature_names is not None:
-        estimator.feature_names_in_ = np.array(model.feature_names, dtype=object)
-
-
 def _check(path: str | PathLike[str], fitted: FittedModel) -> None:
     d = len(fitted.mean)
     arrays = (fitted.mean, *(factor.loading for factor in fitted.factors), fitted.precision)

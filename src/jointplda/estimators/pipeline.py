@@ -14,7 +14,7 @@ from jointplda.estimators import model_file
 from jointplda.estimators.automatic import JointPLDACV
 from jointplda.estimators.base import ModelEstimator
 from jointplda.estimators.joint import JointPLDA
-from jointplda.estimators.likelihood_methods import LikelihoodMethods
+from jointplda.estimators.model_methods import ModelMethods
 from jointplda.estimators.plain import PLDA
 from jointplda.preprocessing import STEPS, Center, LengthNorm, Reduce
 from jointplda.scoring.scorer import Scorer
@@ -22,7 +22,7 @@ from jointplda.scoring.scorer import Scorer
 MODELS: dict[str, type[ModelEstimator]] = {cls.__name__: cls for cls in (PLDA, JointPLDA, JointPLDACV)}
 
 
-class Pipeline(LikelihoodMethods, _SklearnPipeline):  # type: ignore[misc]
+class Pipeline(ModelMethods, _SklearnPipeline):  # type: ignore[misc]
     """Preprocessing and a model as one estimator, saved as one file.
 
     This is scikit-learn's ``Pipeline`` with three additions: ``channels`` reaches the model under that name, with and

@@ -15,19 +15,16 @@ from jointplda.progress import Progress, ProgressCallback
 from jointplda.scoring.pairs import PairModel, PairScorer, PreparedSide
 from jointplda.selection.candidates import (
     CandidateResult,
-    changed_channel_priors,
     changed_interactions,
-    changed_priors,
-    changed_ranks,
+    changed_settings,
     neighbours,
     strongest,
     worse,
 )
 from jointplda.selection.design import Design
 from jointplda.selection.fold_trials import type_weights
-from jointplda.selection.folds import Folds, moved_samples
+from jointplda.selection.folds import Folds, Recipe, moved_samples
 from jointplda.selection.held_out_calibration import CalibrationTrials
-from jointplda.selection.recipe import Recipe
 
 FIRST_STRENGTHS = (0.3, 1.0, 3.0)
 CONFOUNDED_STRENGTHS = (1.0, 3.0, 10.0, 30.0)
@@ -138,13 +135,9 @@ class Search:
         none, and the strengths of single priors.
         """
         start = best.candidate
-        changes = [*changed_interactions(start, self.forms)]
-        if self.design.confounded:  # no trial shows what scores should count on
-            changes = [one for one in changes if one.cell_share == start.cell_share]
-        else:
-            changes += changed_ranks(start)
-            changes += changed_channel_priors(start) if self.channel_priors is None else ()
-            changes += changed_priors(start)
+        changes = changed_interactions(start, self.forms)
+        if not self.design.confounded:  # else no trial shows what scores should count on
+            changes += changed_settings(start, self.channel_priors is None)
         for candidate in changes:
             result = self.attempt(candidate)
             if result.criterion < best.criterion and worse(best, result):
@@ -208,6 +201,5 @@ def _cell_sizes(statistics: Statistics) -> int:
 def _matrix(left: PreparedSide, right: PreparedSide, priors: Array) -> Array:
     """Log-likelihood ratios of every sample of one side against every sample of the other."""
     scores = np.empty((len(left), len(right)))
-    every = slice(None)
-    PairScorer(left, right, priors).fill(every, every, scores)
+    PairScorer(left, right, priors).fill(slice(None), slice(None), scores)
     return scores
