@@ -130,6 +130,7 @@ def m_step(
         From the E step with ``parameters``.
     scatter : (d, d)
         S around ``shift``.
+    prior, noise : Prior, NoiseModel
     within : WithinCells, optional
         What is left of the samples beside the means of their cells, where the moments are those of means.
     kappa : float
