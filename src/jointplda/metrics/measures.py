@@ -118,10 +118,6 @@ def measure(scores: ArrayLike, target: ArrayLike, priors: Sequence[float] = PRIO
     is_llr : bool
         False for scores such as cosines: no Cllr and no actual cost.
 
-    Returns
-    -------
-    Measures
-
     Examples
     --------
     >>> result = measure([-2.0, -1.0, 1.0, 3.0], [False, False, True, True])

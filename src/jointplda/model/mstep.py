@@ -135,10 +135,6 @@ def m_step(
         What is left of the samples beside the means of their cells, where the moments are those of means.
     kappa : float
         The present kappa.
-
-    Returns
-    -------
-    parameters, kappa
     """
     if prior.covariances(len(parameters.loadings)):
         return _m_step_with_priors(moments, parameters, scatter, shift, prior, noise, within, kappa)
