@@ -109,7 +109,8 @@ class SampleSource:
     channels : tuple of str
         For each condition its label column, or a file "id channel".
     allow_missing : bool
-        Leave out samples without a speaker instead of raising.
+        Leave out samples without a speaker instead of raising; those without a channel too where
+        ``leaves_out_missing_channels``.
     """
 
     leaves_out_missing_channels: ClassVar[bool] = False

@@ -146,6 +146,9 @@ class ModelMethods:
 
         Parameters
         ----------
+        enrollment : Enrollment
+            From ``enroll``.
+        test : (m, d) array
         test_channels : labels, optional
             Channels of the test samples, if the channels of the enrollment are known. Any label that the enrollment
             does not have is a new channel; so are all channels by default, as in the paper's last section.
@@ -233,6 +236,7 @@ class ModelMethods:
 
         Parameters
         ----------
+        X : (n, d) array
         channel_weights : "estimated" or mapping
             Prior probabilities of the training channels and of a new one (key None).
         condition : int
