@@ -13,8 +13,8 @@ from jointplda.model.statistics import Statistics
 from jointplda.progress import ProgressCallback
 from jointplda.scoring.enrollment import Enrollment
 from jointplda.scoring.pairs import PreparedSide
+from jointplda.scoring.score_arguments import checked_sets
 from jointplda.scoring.scorer import ScoreOptions, Scorer
-from jointplda.scoring.trial_arguments import checked_sets
 
 
 class ModelMethods:

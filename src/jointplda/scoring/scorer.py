@@ -20,7 +20,6 @@ from jointplda.errors import InputError, warn
 from jointplda.labels import MISSING, encode
 from jointplda.model.fitted import FittedModel
 from jointplda.progress import ProgressCallback
-from jointplda.scoring.channel_arguments import ChannelArguments, Labels, check_length, names_of
 from jointplda.scoring.enrollment import Enrollment, enroll_known
 from jointplda.scoring.enrollment_scores import EnrollmentScorer
 from jointplda.scoring.known_channels import KnownChannels
@@ -28,8 +27,17 @@ from jointplda.scoring.known_pairs import KnownChannelPairs
 from jointplda.scoring.pairs import PairModel, PairScorer, PreparedSide, TrialScorer
 from jointplda.scoring.partitions import Solver
 from jointplda.scoring.projection import Projection, Projections
+from jointplda.scoring.score_arguments import (
+    ChannelArguments,
+    Labels,
+    beam_width,
+    check_length,
+    checked_pairs,
+    chosen_models,
+    names_of,
+    score_dtype,
+)
 from jointplda.scoring.sets import SetScorer
-from jointplda.scoring.trial_arguments import beam_width, checked_pairs, chosen_models, score_dtype
 
 FLOAT32_ERROR = 2e-3
 TRIALS = 2**11
@@ -176,11 +184,9 @@ class Scorer:
         known, dtype = self.known_channels if enrollment.trained else None, score_dtype(options.dtype, test)
         scorer = EnrollmentScorer(self.projections, matrix, dtype, known)
         if enrollment.channels_known:
-            codes = None
-            if test_channels is not None:
-                labels, names = enrollment.channel_labels, enrollment.conditions
-                codes, _ = self.arguments.codes(test_channels, labels, len(matrix), "test_channels", names)
-                codes = np.where(codes < [len(of_condition) for of_condition in labels], codes, MISSING)
+            labels, names = enrollment.channel_labels, enrollment.conditions
+            codes, _ = self.arguments.codes(test_channels, labels, len(matrix), "test_channels", names)
+            codes = np.where(codes < [len(of_condition) for of_condition in labels], codes, MISSING)
             return calibrate(scorer.known(enrollment, codes)[chosen])
         if test_channels is not None:
             problem = "the models were enrolled without channels; give enroll() their channels."
