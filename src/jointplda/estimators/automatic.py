@@ -34,8 +34,7 @@ from jointplda.selection.candidates import CandidateResult
 from jointplda.selection.design import Design, design_of
 from jointplda.selection.folds import make_folds
 from jointplda.selection.held_out_calibration import HeldOutCllr, calibrate_held_out
-from jointplda.selection.search import Search
-from jointplda.selection.selection_record import Selection
+from jointplda.selection.search import Search, Selection
 
 logger = logging.getLogger("jointplda")
 

@@ -33,8 +33,9 @@ from jointplda.model.settings import RULES, ModelSettings
 from jointplda.model.statistics import Statistics, encode_all
 from jointplda.model.training_posterior import training_posterior
 from jointplda.progress import ProgressCallback
+from jointplda.scoring.evidence import apart
 from jointplda.scoring.scorer import Scorer
-from jointplda.selection.selection_record import Selection
+from jointplda.selection.search import Selection
 
 
 class ModelEstimator(ModelMethods, BaseEstimator):  # type: ignore[misc]
@@ -111,11 +112,6 @@ class BasePLDA(ModelEstimator):
 
     def __getstate__(self) -> Any:
         return {name: value for name, value in super().__getstate__().items() if name != "_kept_scorer"}
-
-    def __setstate__(self, state: Any) -> None:
-        super().__setstate__(state)
-        if "fitted_" in self.__dict__:
-            self._take(self.fitted_)
 
     @classmethod
     def from_parameters(cls, mean: Any, V: Any, U: Any, D: Any, channel_ranks: Sequence[int] | None = None) -> Self:
@@ -237,20 +233,18 @@ class BasePLDA(ModelEstimator):
     def sample(self, y: Any, channels: Any = None, random_state: Any = None) -> Array:
         """Draw embeddings (n, d) of these speakers and channels; equal labels share their latents."""
         n = len(y) if np.ndim(y) or isinstance(y, list | tuple) else 0
-        parameters = self._scorer().fitted.parameters
-        codes, labels, _ = encode_all(y, self._conditions(channels, n), n)
+        fitted = self._scorer().fitted
+        parameters = fitted.parameters
+        codes, _, _ = encode_all(y, self._conditions(channels, n), n)
         rng = generator(random_state)
         X = parameters.mean + rng.standard_normal((n, len(parameters.mean))) @ cholesky(parameters.noise).T
-        for k, W in enumerate(parameters.without_cell().loadings):
-            alone = codes[:, k] == MISSING
-            index = np.where(alone, len(labels[k]) + np.cumsum(alone) - 1, codes[:, k])
-            X += rng.standard_normal((len(labels[k]) + int(alone.sum()), W.shape[1]))[index] @ W.T
-        G = self.fitted_.cell_loading
-        if G.shape[1]:
-            codes = codes[:, [0, *(1 + k for k in self.fitted_.conditions_used)]]
-            apart = np.where((codes == MISSING).any(axis=1), np.arange(n), -1)
-            cells = np.unique(np.column_stack([codes, apart]), axis=0, return_inverse=True)[1].reshape(-1)
-            X += rng.standard_normal((int(cells.max()) + 1, G.shape[1]))[cells] @ G.T
+        shared = codes[:, [0, *(1 + k for k in fitted.conditions_used)]]
+        alone = np.where((shared == MISSING).any(axis=1), np.arange(n), -1)
+        cells = np.unique(np.column_stack([shared, alone]), axis=0, return_inverse=True)[1].reshape(-1)
+        loadings = (*parameters.without_cell().loadings, fitted.cell_loading)
+        for column, W in zip((*codes.T, cells), loadings, strict=True):
+            levels = apart(column)
+            X += rng.standard_normal((int(levels.max(initial=-1)) + 1, W.shape[1]))[levels] @ W.T
         return X
 
     def plan(self, X: Any, y: Any, channels: Any = None) -> Plan:

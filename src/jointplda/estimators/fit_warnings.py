@@ -9,7 +9,7 @@ from jointplda.model.resolve import supported_rank
 from jointplda.model.settings import ModelSettings
 from jointplda.model.statistics import Statistics
 from jointplda.model.training_posterior import posterior_fits_in_memory
-from jointplda.selection.design import Design
+from jointplda.selection.design import Design, linked_levels
 
 MOSTLY = 0.5
 VANISHED = 0.25
@@ -59,13 +59,8 @@ def _warn_of_labels(statistics: Statistics) -> None:
     names = ("speaker", *statistics.conditions)
     for k, name in enumerate(names):
         for j in range(k + 1, len(names)):
-            pairs = [part.links[k, j] for part in statistics.parts.values() if (k, j) in part.links]
-            if not pairs:
-                continue
-            rows = np.concatenate([links.rows for links in pairs])
-            columns = np.concatenate([links.columns for links in pairs])
-            linked = np.unique(np.stack([rows, columns]), axis=1).shape[1]
-            if linked == len(np.unique(rows)) == len(np.unique(columns)):
+            linked = linked_levels(statistics, k, j)
+            if 0 < linked.shape[1] == len(np.unique(linked[0])) == len(np.unique(linked[1])):
                 warn(
                     f"The labels of {name!r} and {names[j]!r} always go together: they are confounded, and each gets a "
                     f"share of the variance. Is {names[j]!r} the right column?"

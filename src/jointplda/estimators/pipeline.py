@@ -40,7 +40,10 @@ class Pipeline(ModelMethods, _SklearnPipeline):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any = None, channels: Any = None, **params: Any) -> Self:
         """Fit every step; only the model gets ``channels``."""
-        super().fit(X, y, **self._with_channels(channels, params))
+        if channels is not None:
+            routed = get_config()["enable_metadata_routing"]
+            params = {**params, "channels" if routed else f"{self.steps[-1][0]}__channels": channels}
+        super().fit(X, y, **params)
         return self
 
     def with_calibration(self, calibration: AffineCalibration | None) -> Self:
@@ -93,13 +96,6 @@ class Pipeline(ModelMethods, _SklearnPipeline):  # type: ignore[misc]
         for _, _, step in self._iter(with_final=False):
             X = step.transform(X)
         return X
-
-    def _with_channels(self, channels: Any, params: dict[str, Any]) -> dict[str, Any]:
-        if channels is None:
-            return params
-        routed = get_config()["enable_metadata_routing"]
-        name = "channels" if routed else f"{self.steps[-1][0]}__channels"
-        return {**params, name: channels}
 
 
 def make_pipeline(*steps: Any) -> Pipeline:

@@ -223,16 +223,9 @@ class PairScorer:
         for key, result in (((True, (True,)), a), ((True, (False,)), b), ((False, (True,)), c)):
             np.matmul(left[:, self.spans[key]], right[:, self.spans[key]].T, out=result)
         d = out.dtype.type(self.marginal[False, (False,)])
-        np.maximum(a, b, out=out)
-        np.subtract(a, b, out=a)
-        np.maximum(c, d, out=b)
-        np.subtract(c, d, out=c)
+        _log_sum_of_two(a, b, out)
+        _log_sum_of_two(c, d, b)
         np.subtract(out, b, out=out)
-        for term in (a, c):
-            np.abs(term, out=term)
-            np.negative(term, out=term)
-            np.exp(term, out=term)
-            np.add(term, 1.0, out=term)
         np.divide(a, c, out=a)
         np.log(a, out=a)
         np.add(out, a, out=out)
@@ -276,9 +269,9 @@ class PairScorer:
                     result[same_speaker, pattern] = float(np.log(p))
         return result
 
-    def _ratio(self, score: Score, log_priors: dict[Key, float], folded: bool = False) -> AnyArray | float:
+    def _ratio(self, score: Score, log_priors: dict[Key, float], folded: bool = False) -> AnyArray:
         """Log of the ratio of two sums over patterns; ``folded`` scores include their log priors."""
-        terms: dict[bool, list[AnyArray | float]] = {True: [], False: []}
+        terms: dict[bool, list[Any]] = {True: [], False: []}
         for key, log_prior in log_priors.items():
             if key not in self.spans:
                 terms[key[0]].append(log_prior)
@@ -288,7 +281,7 @@ class PairScorer:
                 values += values.dtype.type(log_prior)
             terms[key[0]].append(values)
         (top, top_rest), (bottom, bottom_rest) = _log_sum_parts(terms[True]), _log_sum_parts(terms[False])
-        result: Any = np.subtract(top, bottom, out=top) if isinstance(top, np.ndarray) else top - bottom
+        result: AnyArray = np.subtract(top, bottom, out=top)
         if top_rest is not None and bottom_rest is not None:
             top_rest /= bottom_rest
             result += np.log(top_rest, out=top_rest)
@@ -296,33 +289,32 @@ class PairScorer:
             result += np.log(top_rest, out=top_rest)
         elif bottom_rest is not None:
             result -= np.log(bottom_rest, out=bottom_rest)
-        ratio: AnyArray | float = result
-        return ratio
+        return result
 
 
-def _log_sum_parts(terms: list[AnyArray | float]) -> tuple[Any, Any]:
+def _log_sum_of_two(a: AnyArray, b: Any, largest: AnyArray) -> None:
+    """Write the larger of a and b, and overwrite a with exp(-|a - b|) + 1, whose log is the rest of log (e^a + e^b)."""
+    np.maximum(a, b, out=largest)
+    np.subtract(a, b, out=a)
+    np.abs(a, out=a)
+    np.negative(a, out=a)
+    np.exp(a, out=a)
+    np.add(a, 1.0, out=a)
+
+
+def _log_sum_parts(terms: list[Any]) -> tuple[Any, AnyArray | None]:
     """Log-sum-exp as (largest, sum of exp(term - largest)), the second None for a single term; overwrites the terms."""
-    if len(terms) == 1:
-        return terms[0], None
-    arrays: list[AnyArray] = [term for term in terms if isinstance(term, np.ndarray)]
-    numbers: list[float] = [term for term in terms if not isinstance(term, np.ndarray)]
-    if not arrays:
-        return float(np.logaddexp.reduce(numbers)), None
-    others: list[Any] = [*arrays[1:], *numbers]
-    if len(others) == 1:  # exp(-|a - b|) + 1, one exponential fewer
-        largest = np.maximum(arrays[0], others[0])
-        rest = np.subtract(arrays[0], others[0], out=arrays[0])
-        np.negative(np.abs(rest, out=rest), out=rest)
-        np.exp(rest, out=rest)
-        rest += 1
-        return largest, rest
-    largest = arrays[0].copy()
-    for other in others:
+    first, *others = sorted(terms, key=np.ndim, reverse=True)  # "nothing shared" is a number, and comes last
+    if not others:
+        return first, None
+    largest = np.empty_like(first)
+    if len(others) == 1:
+        _log_sum_of_two(first, others[0], largest)
+        return largest, first
+    np.maximum(first, others[0], out=largest)
+    for other in others[1:]:
         np.maximum(largest, other, out=largest)
-    rest = np.zeros_like(largest)
-    for term in arrays:
-        term -= largest
-        rest += np.exp(term, out=term)
-    for number in numbers:
-        rest += np.exp(largest.dtype.type(number) - largest)
+    rest, scratch = np.zeros_like(first), np.empty_like(first)
+    for term in (first, *others):
+        rest += np.exp(np.subtract(term, largest, out=scratch), out=scratch)
     return largest, rest

@@ -122,13 +122,16 @@ def _between(means: Array, codes: IntArray, channels: int) -> float:
     return float(np.sum(sums**2 / np.bincount(codes, minlength=channels)[:, None]))
 
 
+def linked_levels(statistics: Statistics, k: int, j: int) -> IntArray:
+    """The pairs (2, n) of a level of factor k and one of factor j > k that have samples in common."""
+    links = [part.links[k, j] for part in statistics.parts.values() if (k, j) in part.links]
+    pairs = [np.zeros((2, 0), dtype=np.int64), *(np.stack([one.rows, one.columns]) for one in links)]
+    return np.unique(np.concatenate(pairs, axis=1), axis=1)
+
+
 def _channels_of(statistics: Statistics, k: int) -> tuple[IntArray, IntArray]:
     """For each speaker, the number of channels of factor k that the speaker was heard in, and the last of them."""
-    pairs = [part.links[0, k] for part in statistics.parts.values() if (0, k) in part.links]
-    empty = np.zeros(0, dtype=np.int64)
-    rows = np.concatenate([empty, *(links.rows for links in pairs)])
-    columns = np.concatenate([empty, *(links.columns for links in pairs)])
-    linked = np.unique(np.stack([rows, columns]), axis=1)
+    linked = linked_levels(statistics, 0, k)
     channel = np.full(statistics.n_speakers, -1, dtype=np.int64)
     channel[linked[0]] = linked[1]
     return np.bincount(linked[0], minlength=statistics.n_speakers).astype(np.int64), channel
