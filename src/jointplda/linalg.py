@@ -11,8 +11,7 @@ from jointplda._typing import Array, IntArray
 
 def symmetric(A: Array) -> Array:
     """Return (A + A') / 2 over the last two axes."""
-    result: Array = 0.5 * (A + A.swapaxes(-1, -2))
-    return result
+    return np.asarray(0.5 * (A + A.swapaxes(-1, -2)))
 
 
 def sums_by_level(levels: IntArray, values: Array, number: int, weights: Array | None = None) -> Array:
@@ -87,5 +86,4 @@ def _mirrored(A: Array, step: int = 256) -> Array:
 
 def solve(A: Array, B: Array) -> Array:
     """Return A^-1 B for symmetric positive definite A."""
-    result: Array = cho_solve((cholesky(A), True), B, check_finite=False)
-    return result
+    return np.asarray(cho_solve((cholesky(A), True), B, check_finite=False))

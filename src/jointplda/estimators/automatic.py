@@ -15,9 +15,8 @@ from jointplda.errors import InputError, MildWarning, warn
 from jointplda.estimators.base import ModelEstimator
 from jointplda.estimators.estimator_checks import (
     check_callback,
-    checked_samples,
+    checked_training,
     generator,
-    require_speakers,
     unchanged_by_errors,
 )
 from jointplda.estimators.fit_warnings import FROM_PRIOR, warn_of_design
@@ -138,11 +137,10 @@ class JointPLDACV(ModelEstimator):
         The parameters are as in ``JointPLDA.fit``. Without channels this is SPLDA with chosen shrinkage.
         """
         with unchanged_by_errors(self):
-            matrix = checked_samples(self, X, reset=True)
+            matrix = checked_training(self, X, y)
             if not isinstance(self.calibrate, bool | np.bool_):
                 raise InputError(f"expected True or False, got {self.calibrate!r:.60}.", parameter="calibrate")
             check_callback(self.callback)
-            require_speakers(self, y)
             rng = generator(0 if self.random_state is None else self.random_state)
             folds = make_folds(matrix, y, channels, self.cv, rng)
             statistics, design = folds.statistics, design_of(folds.statistics, rng)

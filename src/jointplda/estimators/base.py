@@ -16,8 +16,8 @@ from jointplda.estimators.estimator_checks import (
     check_callback,
     checked_model,
     checked_samples,
+    checked_training,
     generator,
-    require_speakers,
     unchanged_by_errors,
 )
 from jointplda.estimators.fit_warnings import warn_of_fit, warn_of_ranks
@@ -256,8 +256,7 @@ class BasePLDA(ModelEstimator):
 
     def _fit_samples(self, X: Any, y: Any, channels: Any) -> Self:
         with unchanged_by_errors(self):
-            matrix = checked_samples(self, X, reset=True)
-            require_speakers(self, y)
+            matrix = checked_training(self, X, y)
             return self._fit(Statistics.from_samples(matrix, y, channels, cells=bool(self._settings().interaction)))
 
     def _fit(self, statistics: Statistics) -> Self:

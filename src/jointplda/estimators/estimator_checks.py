@@ -105,26 +105,28 @@ def _checked_ranks(mean: Array, V: Array, U: Array, D: Array, channel_ranks: Any
     return tuple(int(rank) for rank in ranks)
 
 
-def checked_samples(estimator: Any, X: Any, *, reset: bool = False) -> Any:
-    """X as an array of the right dimension; NaN and infinity are found when it is read.
+def checked_samples(estimator: Any, X: Any) -> Any:
+    """X as an array of the right dimension; NaN and infinity are found when it is read."""
+    return _validated(estimator, X, reset=False, ensure_min_samples=1)
 
-    ``reset`` is for ``fit``, which takes the number and names of features from X.
-    """
+
+def checked_training(estimator: Any, X: Any, y: Any) -> Any:
+    """The same for ``fit``, which takes the number and names of features from X, and needs speakers y."""
+    matrix = _validated(estimator, X, reset=True, ensure_min_samples=2)
+    if y is None:
+        name = type(estimator).__name__
+        raise InputError(f"{name} requires y to be passed, but the target y is None; give the speakers.")
+    return matrix
+
+
+def _validated(estimator: Any, X: Any, **rules: Any) -> Any:
     sample_matrix.check_not_masked(X)
-    rules = {"dtype": "numeric", "ensure_all_finite": False, "ensure_min_samples": 2 if reset else 1}
     try:
-        return validate_data(estimator, X, reset=reset, **rules)
+        return validate_data(estimator, X, dtype="numeric", ensure_all_finite=False, **rules)
     except ValueError as error:
         raise InputError(str(error), parameter="X") from None
     except TypeError as error:
         raise InputTypeError(str(error), parameter="X") from None
-
-
-def require_speakers(estimator: Any, y: Any) -> None:
-    """Raise if there are no speakers."""
-    if y is None:
-        name = type(estimator).__name__
-        raise InputError(f"{name} requires y to be passed, but the target y is None; give the speakers.")
 
 
 @contextmanager

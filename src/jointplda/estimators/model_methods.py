@@ -213,8 +213,7 @@ class ModelMethods:
     def predict(self, X: Any, channels: Any = None) -> AnyArray:
         """The most probable training speaker of each sample, (n,)."""
         best = self.predict_log_proba(X, channels).argmax(axis=1)
-        speakers: AnyArray = self.classes_[best]
-        return speakers
+        return np.asarray(self.classes_[best])
 
     @property
     def classes_(self) -> AnyArray:

@@ -68,8 +68,7 @@ class LengthNorm(Step):
         largest = np.abs(X).max(axis=1, keepdims=True)
         shrunk = X / np.where(largest > 0, largest, 1.0)
         lengths = np.linalg.norm(shrunk, axis=1, keepdims=True)
-        scaled: Array = shrunk * (1.0 / np.where(lengths > 0, lengths, 1.0))
-        return scaled
+        return np.asarray(shrunk * (1.0 / np.where(lengths > 0, lengths, 1.0)))
 
     @property
     def _n_features_out(self) -> int:

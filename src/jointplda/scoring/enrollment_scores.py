@@ -154,8 +154,7 @@ class EnrollmentScorer:
                     values = self._component(group, level[0], same_speaker=column == 0) + (weights + gain)[:, None]
                     for of_partition in values.reshape(len(members), len(phi), -1):
                         np.logaddexp(total, of_partition, out=total)
-        ratio: Array = top - bottom
-        return ratio
+        return np.asarray(top - bottom)
 
     def _component(self, group: Group, level: IntArray, same_speaker: bool) -> Array:
         """Log p of every test sample given every row of a group, up to a constant of the sample."""
@@ -163,8 +162,7 @@ class EnrollmentScorer:
         projection, phi = self.side(factors)
         latents = latents_of_test(group, level, group.channels[0], same_speaker, self.known_channels)
         rows, columns, left = log_evidence(latents, phi, projection.G)
-        result: Array = rows[:, None] + (columns + self.reference(factors)) + left @ phi.T
-        return result
+        return np.asarray(rows[:, None] + (columns + self.reference(factors)) + left @ phi.T)
 
 
 def latents_of_test(

@@ -95,8 +95,7 @@ class Solved:
     def log_evidence(self, eta: Array) -> Array:
         """Log p of sets of samples with these eta (M, size), relative to noise alone: (M,)."""
         squares = np.sum((eta @ self.covariance) * eta, axis=1)
-        result: Array = 0.5 * squares - 0.5 * self.log_determinant + self.constant
-        return result
+        return np.asarray(0.5 * squares - 0.5 * self.log_determinant + self.constant)
 
 
 def solve(stack: Stack, projection: Projection, prior: Prior | None = None) -> Solved:

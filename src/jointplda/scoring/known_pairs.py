@@ -62,8 +62,7 @@ class Form:
 
 def _one_side(phi: Array, A: Array, a: Array) -> Array:
     """Return phi' A phi + a' phi of every row, (n,)."""
-    result: Array = np.sum((phi @ A) * phi, axis=1) + phi @ a
-    return result
+    return np.asarray(np.sum((phi @ A) * phi, axis=1) + phi @ a)
 
 
 def pair_options(first: int, second: int, prior: Array, weights: Array | None) -> Iterator[tuple[Option, float, float]]:

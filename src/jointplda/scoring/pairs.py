@@ -103,8 +103,7 @@ class PairModel:
     @cached_property
     def _shares(self) -> Array:
         """Lambda of all hypotheses, each in a column of its own."""
-        result: Array = block_diag(*(h.shares[:, None] for h in self.hypotheses))
-        return result
+        return np.asarray(block_diag(*(h.shares[:, None] for h in self.hypotheses)))
 
 
 @dataclass(frozen=True)
@@ -201,8 +200,7 @@ class PairScorer:
         left, right = self.left[rows], self.right[columns]
 
         def score(span: slice) -> AnyArray:
-            result: AnyArray = left[:, span] @ right[:, span].T
-            return result
+            return np.asarray(left[:, span] @ right[:, span].T)
 
         if self.codes is not None:
             self._known(score, out, self.codes[0][rows][:, None, :], self.codes[1][columns][None, :, :])
@@ -235,8 +233,7 @@ class PairScorer:
         left, right = self.left[pairs[:, 0]], self.right[pairs[:, 1]]
 
         def score(span: slice) -> AnyArray:
-            result: AnyArray = np.einsum("nd,nd->n", left[:, span], right[:, span])
-            return result
+            return np.asarray(np.einsum("nd,nd->n", left[:, span], right[:, span]))
 
         if self.codes is None:
             out[...] = self._ratio(score, self.marginal, folded=True)

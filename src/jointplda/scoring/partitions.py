@@ -51,8 +51,7 @@ def join_log_probabilities(counts: IntArray, p: float) -> Array:
             return np.zeros(1)
         # k / (n + a) and a / (n + a), with both sides multiplied by p, so that p = 0 and p = 1 are exact.
         weights = np.append(counts * p, 1.0 - p)
-        result: Array = np.log(weights) - np.log(n * p + 1.0 - p)
-        return result
+        return np.asarray(np.log(weights) - np.log(n * p + 1.0 - p))
 
 
 @dataclass(frozen=True)

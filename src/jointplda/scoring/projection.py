@@ -65,14 +65,12 @@ class Projection:
 
     def project(self, X: Any) -> Array:
         """Phi of samples X (n, d): (n, r)."""
-        result: Array = (X - self.mean) @ self.matrix
-        return result
+        return np.asarray((X - self.mean) @ self.matrix)
 
     def log_noise(self, X: Any) -> Array:
         """Log N(m; mean, D^-1) of samples X (n, d) without its 2 pi: (n,). Every evidence is relative to it."""
         centred = X - self.mean
-        result: Array = -0.5 * np.sum((centred @ self.D) * centred, axis=1) - 0.5 * self.log_determinant
-        return result
+        return np.asarray(-0.5 * np.sum((centred @ self.D) * centred, axis=1) - 0.5 * self.log_determinant)
 
 
 class Projections:

@@ -124,9 +124,8 @@ class ChannelArguments:
 
     def weights(self, channel_weights: Any, training: TrainingPosterior) -> list[Array]:
         """Probabilities of the training channels and of a new one (last), for each condition of rank above 0."""
-        per_condition = [channel_weights] * self.n_conditions
-        if isinstance(channel_weights, list | tuple):
-            per_condition = list(channel_weights)
+        listed = isinstance(channel_weights, list | tuple)
+        per_condition = list(channel_weights) if listed else [channel_weights] * self.n_conditions
         if len(per_condition) != self.n_conditions:
             problem = f"expected {self.n_conditions}, one per condition, got {len(per_condition)}."
             raise InputError(problem, parameter="channel_weights")
@@ -155,8 +154,7 @@ def _normalised(weights: Any, labels: tuple[Hashable, ...], counts: Array) -> Ar
         raise InputError(problem, parameter="channel_weights")
     if not np.isfinite(values).all() or (values < 0).any() or values.sum() <= 0:
         raise InputError("expected finite weights of at least 0, not all 0.", parameter="channel_weights")
-    result: Array = values / values.sum()
-    return result
+    return np.asarray(values / values.sum())
 
 
 def names_of(channels: Any) -> tuple[str, ...] | None:
@@ -204,16 +202,13 @@ def checked_pairs(pairs: Any, n: int, m: int) -> IntArray:
 
 def checked_sets(sets: Any, parameter: str) -> list[Any]:
     """Sets of samples as a list; raise unless there is one or more."""
-    if isinstance(sets, np.ndarray) and sets.ndim != 3:
-        got = f"an array of shape {sets.shape}"
-    elif not isinstance(sets, Iterable):
-        got = type(sets).__name__
-    else:
-        listed = list(sets)
-        if listed:
-            return listed
+    if not isinstance(sets, Iterable) or (isinstance(sets, np.ndarray) and sets.ndim != 3):
+        got = f"an array of shape {sets.shape}" if isinstance(sets, np.ndarray) else type(sets).__name__
+        raise InputError(f"expected a list of (n, d) arrays, one per set, got {got}.", parameter=parameter)
+    listed = list(sets)
+    if not listed:
         raise InputError("expected at least one set of samples.", parameter=parameter)
-    raise InputError(f"expected a list of (n, d) arrays, one per set, got {got}.", parameter=parameter)
+    return listed
 
 
 def chosen_models(enrollment: Enrollment, models: Any) -> Any:

@@ -61,19 +61,20 @@ def worse(result: CandidateResult, other: CandidateResult) -> bool:
     return bool(difference.mean() > _standard_error(difference) + 1e-12)
 
 
-def changed_interactions(start: ModelSettings, forms: Sequence[float | str]) -> list[ModelSettings]:
-    """Candidates with other forms of the interaction, if there are channels."""
-    return [replace(start, interaction=form) for form in forms if form != start.interaction and any(start.channel_rank)]
-
-
-def changed_settings(start: ModelSettings, priors_of_channels: bool) -> list[ModelSettings]:
+def changed_settings(
+    start: ModelSettings, forms: Sequence[float | str], *, confounded: bool, channel_priors: bool
+) -> list[ModelSettings]:
     """Candidates with one other setting each.
 
-    In turn scores count on the interaction less, each condition has half the columns of U or none, and the prior of
-    each U (only if ``priors_of_channels``), of the noise and of the speaker is weaker or stronger.
+    In turn the interaction has another form, scores count on it less, each condition has half the columns of U or none,
+    and the prior of each U (only if ``channel_priors``), of the noise and of the speaker is weaker or stronger. Where
+    speakers and channels are ``confounded``, no trial shows what scores should count on: then only the form changes.
     """
-    shares = (0.5, 0.0) if start.interaction else ()
-    changed = [replace(start, cell_share=share) for share in shares]
+    others = [form for form in forms if form != start.interaction and any(start.channel_rank)]
+    changed = [replace(start, interaction=form) for form in others]
+    if confounded:
+        return changed
+    changed += [replace(start, cell_share=share) for share in ((0.5, 0.0) if start.interaction else ())]
     for k, rank in enumerate(start.channel_rank):
         for fewer in dict.fromkeys((rank // 2, 0)):
             if fewer < rank:
@@ -81,7 +82,7 @@ def changed_settings(start: ModelSettings, priors_of_channels: bool) -> list[Mod
                 priors = start.channel_prior if fewer else _with(start.channel_prior, k, 0.0)
                 form = start.interaction if any(ranks) else 0.0
                 changed.append(replace(start, channel_rank=ranks, channel_prior=priors, interaction=form))
-    for k, strength in enumerate(start.channel_prior if priors_of_channels else ()):
+    for k, strength in enumerate(start.channel_prior if channel_priors else ()):
         weaker_and_stronger = neighbours(strength) if strength else ()
         changed += [replace(start, channel_prior=_with(start.channel_prior, k, s)) for s in weaker_and_stronger]
     changed += [replace(start, noise_prior=s) for s in neighbours(start.noise_prior)]

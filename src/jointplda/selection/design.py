@@ -112,8 +112,7 @@ def _standardised(means: Array, counts: Array, within: float) -> Array:
         low, high = (middle, high) if too_small else (low, middle)
     centred, variances = around(high)
     scaled = centred / np.sqrt(variances / variances.mean())[:, None]
-    result: Array = scaled - scaled.mean(axis=0)
-    return result
+    return np.asarray(scaled - scaled.mean(axis=0))
 
 
 def _between(means: Array, codes: IntArray, channels: int) -> float:

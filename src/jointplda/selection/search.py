@@ -12,12 +12,10 @@ from jointplda._typing import Array, IntArray
 from jointplda.metrics import cllr, min_cllr
 from jointplda.model.resolve import default_channel_ranks
 from jointplda.model.settings import ModelSettings
-from jointplda.model.statistics import Statistics
 from jointplda.progress import Progress, ProgressCallback
 from jointplda.scoring.pairs import PairModel, PairScorer, PreparedSide
 from jointplda.selection.candidates import (
     CandidateResult,
-    changed_interactions,
     changed_settings,
     neighbours,
     strongest,
@@ -60,7 +58,9 @@ class Search:
         self.folds, self.design, self.base, self.callback = folds, design, base, callback
         self.channel_priors, self.threads = channel_priors, threads
         forms = CONFOUNDED_FORMS if design.confounded else FORMS
-        if _cell_sizes(folds.statistics) > MAX_CELL_SIZES:  # memory grows with the square of their number
+        cells = [part.cells for part in folds.statistics.parts.values() if part.cells is not None]
+        sizes = {size for of_part in cells for size in np.unique(of_part.counts).tolist()}
+        if len(sizes) > MAX_CELL_SIZES:  # memory grows with the square of their number
             forms = tuple(form for form in forms if form != "full")
         self.forms = forms if interaction is None else (interaction,)
         self.tried: dict[ModelSettings, CandidateResult] = {}
@@ -131,16 +131,9 @@ class Search:
             done |= {s: attempt(s) for s in untried}
 
     def _refined(self, best: CandidateResult) -> CandidateResult:
-        """Try changes of one setting each, and keep what is clearly better.
-
-        They are the form of the interaction and, unless speakers and channels are confounded, fewer columns of U, or
-        none, and the strengths of single priors.
-        """
-        start = best.candidate
-        changes = changed_interactions(start, self.forms)
-        if not self.design.confounded:  # else no trial shows what scores should count on
-            changes += changed_settings(start, self.channel_priors is None)
-        for candidate in changes:
+        """Try changes of one setting each, and keep what is clearly better."""
+        options = {"confounded": self.design.confounded, "channel_priors": self.channel_priors is None}
+        for candidate in changed_settings(best.candidate, self.forms, **options):
             result = self.attempt(candidate)
             if result.criterion < best.criterion and worse(best, result):
                 best = result
@@ -192,12 +185,6 @@ class Search:
         targets = np.concatenate(target)
         weights = type_weights(targets, np.concatenate(same))
         return CalibrationTrials(np.concatenate(self.scores[candidate]), targets, weights, np.concatenate(fold_of))
-
-
-def _cell_sizes(statistics: Statistics) -> int:
-    """Number of different sizes of cells."""
-    sizes = [part.cells.counts for part in statistics.parts.values() if part.cells is not None]
-    return len(np.unique(np.concatenate(sizes))) if sizes else 0
 
 
 def _matrix(left: PreparedSide, right: PreparedSide, priors: Array) -> Array:
