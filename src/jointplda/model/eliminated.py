@@ -136,7 +136,7 @@ class EliminatedRows:
     n_parts: int
 
     def projected_sums(self, E: Array, L: Precision) -> tuple[Array, float, Array]:
-        """With t_o = L^-1 E [f_o, n_o], return a projection of all sums, sum_o t_o' L t_o, and sum_o h_o t_o' (slots, R)."""
+        """With t_o = L^-1 E [f_o, n_o], return all sums projected, sum_o t_o' L t_o, and sum_o h_o t_o' (slots, R)."""
         raw = self.sums @ E.T
         t = L.times_rows(raw, self.group)
         return t, float(np.vdot(raw, t)), self.slots.T @ t
