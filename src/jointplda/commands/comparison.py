@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -11,10 +10,10 @@ from jointplda.commands.console import number, percent, print_json
 from jointplda.commands.messages import Messages
 from jointplda.commands.progress_display import bar
 from jointplda.commands.results import as_dict, evaluation_settings, print_intervals, print_results, write_report
-from jointplda.commands.training_options import ComparisonOptions
+from jointplda.commands.training_options import COMPARED, ComparisonOptions
 from jointplda.evaluation.evaluate import Evaluation, evaluate
 from jointplda.evaluation.protocol import Experiment
-from jointplda.evaluation.systems import AUTOMATIC, JOINT, PLAIN, Recipe, Scored, run_systems
+from jointplda.evaluation.systems import AUTOMATIC, JOINT, PLAIN, ComparedSettings, Scored, run_systems
 from jointplda.metrics.trial_types import CROSS_SAME
 from jointplda.progress import Progress
 from jointplda.report.gather import system_of
@@ -55,10 +54,9 @@ def _train_all(request: ComparisonOptions, experiment: Experiment, messages: Mes
                 messages.detail(f"{progress.stage} ...")
             draw(progress)
 
-        recipe, systems = Recipe(**request.recipe), request.systems or None
-        for system in run_systems(
-            experiment.train, experiment.test, experiment.pairs, recipe, systems=systems, callback=show
-        ):
+        train, test, pairs, *_ = experiment
+        settings, systems = ComparedSettings(**request.settings), request.systems or None
+        for system in run_systems(train, test, pairs, settings, systems=systems, callback=show):
             scored.append(system)
             messages.detail(f"{system.name}: trained and scored ({time.monotonic() - begun:.1f} s)")
             begun = time.monotonic()
@@ -72,13 +70,13 @@ def _write_report(
     systems = [
         system_of(each.name, results[each.name], description=each.description, model=each.model) for each in scored
     ]
-    train = experiment.train
+    train, settings = experiment.train, ComparedSettings(**request.settings)
     condition = train.channels.names[0]
     listed = [
         *facts,
         ("training", f"{len(train.X):,} samples of {len(set(train.speakers.tolist())):,} speakers"),
         ("conditions", ", ".join(train.channels.names)),
-        ("settings", ", ".join(f"{name} {value}" for name, value in asdict(Recipe(**request.recipe)).items())),
+        ("settings", ", ".join(f"{name} {getattr(settings, name)}" for name in COMPARED)),
     ]
     summary = summary_of(results, condition)
     write_report(path, title, systems, list(results.values()), condition, listed, summary)

@@ -25,14 +25,8 @@ NOT_AMONG_SAMPLES = (
 
 @dataclass(frozen=True)
 class LabelColumn:
-    """Labels that an option names: a label column, or a file "id value" such as Kaldi's utt2spk, which is read once.
-
-    Attributes
-    ----------
-    name : str
-        The column or the file.
-    option : str
-        The option that names it, for messages: "--channel".
+    """Labels that an option such as "--channel" names: a label column, or a file "id value" such as Kaldi's utt2spk,
+    which is read once.
     """
 
     name: str
@@ -97,8 +91,10 @@ def conditions_of(table: LabelTable, channels: Sequence[LabelColumn]) -> Conditi
 class SampleReader:
     """Reads labelled embeddings: their speakers and channels, from columns or files that are read once."""
 
-    def __init__(self, source: SampleSource, messages: Messages) -> None:
-        self.source, self.messages = source, messages
+    def __init__(
+        self, source: SampleSource, messages: Messages, without_channel: str = "each counts as a channel of its own"
+    ) -> None:
+        self.source, self.messages, self.without_channel = source, messages, without_channel
         self.speaker = LabelColumn(source.speaker, "--speaker")
         self.channels = label_columns(source.channels)
 
@@ -121,6 +117,5 @@ class SampleReader:
         for name, labels in zip(channels.names, channels.values, strict=True):
             unknown = int(np.count_nonzero(labels[kept] == ""))
             if unknown:
-                fate = "left out" if self.source.leaves_out_missing_channels else "each counts as a channel of its own"
-                self.messages.info(f"{unknown:,} samples have no {name}: {fate}.")
+                self.messages.info(f"{unknown:,} samples have no {name}: {self.without_channel}.")
         return LabelledSamples(table.ids, table.X, speakers, channels).take(kept)

@@ -1,11 +1,12 @@
 """Options that several commands share, records of their values, and checks of the files that commands write."""
 
 import glob
+import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import click
 import cloup
@@ -14,6 +15,7 @@ from jointplda.commands.configuration import read_configuration
 from jointplda.commands.messages import command_messages
 
 F = TypeVar("F", bound=Callable[..., Any])
+R = TypeVar("R")
 Command = Callable[..., None]
 
 IN_FILE = click.Path(exists=True, path_type=Path)
@@ -96,23 +98,7 @@ def training_data() -> Callable[[F], F]:
 
 @dataclass(frozen=True, kw_only=True)
 class SampleSource:
-    """Where labelled embeddings come from.
-
-    Attributes
-    ----------
-    data : Path
-        File or folder of embeddings.
-    labels : Path or None
-        Table of labels by id.
-    speaker : str
-        Label column of the speakers, or a file "id speaker".
-    channels : tuple of str
-        For each condition its label column, or a file "id channel".
-    allow_missing : bool
-        Leave out samples without a speaker instead of raising.
-    """
-
-    leaves_out_missing_channels: ClassVar[bool] = False
+    """Where labelled embeddings come from; ``speaker`` and each of ``channels`` name a label column or a file."""
 
     data: Path
     labels: Path | None
@@ -123,21 +109,19 @@ class SampleSource:
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationOptions:
-    """Options of an evaluation, which ``evaluate``, ``compare`` and ``demo`` share; None stands for the default.
-
-    Attributes
-    ----------
-    priors : tuple of float
-        Target priors of the detection costs; without any, those of the library.
-    draws : int or None
-        Bootstrap draws of speakers.
-    seed : int
-        Seed of the random numbers.
+    """Options of an evaluation, which ``evaluate``, ``compare`` and ``demo`` share. No ``priors``, or None for the
+    bootstrap ``draws``, stand for the defaults of the library.
     """
 
     priors: tuple[float, ...]
     draws: int | None
     seed: int
+
+
+def taken(kind: type[R], values: dict[str, Any]) -> R:
+    """A record of options, whose fields are taken out of the values of all options."""
+    fields = inspect.signature(kind).parameters
+    return kind(**{name: values.pop(name) for name in fields})
 
 
 def check_new(path: Path | None, overwrite: bool) -> None:
