@@ -40,7 +40,7 @@ def fill_matrix(
     threads: int | None = None,
     callback: ProgressCallback | None = None,
 ) -> AnyArray:
-    """Fill a matrix block by block; ``fill(rows, columns, block)`` writes one block.
+    """Fill a matrix of a ``shape`` and ``dtype`` block by block; ``fill`` (rows, columns, block) writes one block.
 
     Parameters
     ----------

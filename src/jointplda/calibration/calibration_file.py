@@ -22,14 +22,14 @@ class _StoredCalibration:
 
 
 def save_calibration(calibration: Calibration, path: str | PathLike[str]) -> None:
-    """Write a calibration as safetensors, whole or not at all."""
+    """Write a calibration to a path as safetensors, whole or not at all."""
     affine = calibration if isinstance(calibration, AffineCalibration) else None
     pav = calibration if isinstance(calibration, PAVCalibration) else None
     write_record(path, "calibration", _StoredCalibration(affine, pav))
 
 
 def load_calibration(path: str | PathLike[str]) -> Calibration:
-    """Read what ``save_calibration`` wrote."""
+    """Read what ``save_calibration`` wrote to a path."""
     stored = read_record(path, "calibration", _StoredCalibration)
     if stored.affine is not None:
         return stored.affine

@@ -64,8 +64,8 @@ def command(messages: Messages, /, **values: Any) -> None:
       jointplda evaluate scores.txt --key trials.txt --labels test.npz \\
           --speaker speaker --channel language --report report.html
 
-    Prints EER, minimum and actual detection costs, Cllr and minCllr with 90 % speaker-bootstrap intervals: pooled, in
-    by same and cross channel (with --channel), and by label (with --by).
+    Prints EER, minimum and actual detection costs, Cllr and minCllr with 90 % speaker-bootstrap intervals: pooled, by
+    same and cross channel (with --channel), and by label (with --by).
     """  # noqa: D301
     request = EvaluateRequest(**values)
     if len(request.channels) > 1:

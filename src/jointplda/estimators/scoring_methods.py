@@ -142,6 +142,9 @@ class ScoringMethods:
 
         Parameters
         ----------
+        enrollment : Enrollment
+            From ``enroll``.
+        test : (m, d) array
         test_channels : labels, optional
             Channels of the test samples, if the channels of the enrollment are known. Any label that the enrollment
             does not have is a new channel; so are all channels by default, as in the paper's last section.
@@ -229,6 +232,7 @@ class ScoringMethods:
 
         Parameters
         ----------
+        X : (n, d) array
         channel_weights : "estimated" or mapping
             Prior probabilities of the training channels and of a new one (key None).
         condition : int

@@ -22,10 +22,6 @@ def read_enrollment(path: PathLikeStr) -> dict[str, list[str]]:
     The file is Kaldi's ``spk2utt`` (``model sample sample ...``), a list of lines ``model sample``, one for each
     sample, or a NIST table with a header (``modelid``, ``segmentid``).
 
-    Parameters
-    ----------
-    path : path
-
     Returns
     -------
     samples : dict of str to list of str

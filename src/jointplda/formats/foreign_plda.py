@@ -44,10 +44,6 @@ class KaldiPlda:
 def read_kaldi_plda(path: PathLikeStr) -> KaldiPlda:
     """Read Kaldi's ``plda`` file, binary or text.
 
-    Parameters
-    ----------
-    path : path
-
     Returns
     -------
     plda : KaldiPlda
@@ -89,13 +85,7 @@ def _text_parts(path: Path) -> list[NDArray[Any]]:
 
 
 def write_kaldi_plda(plda: KaldiPlda, path: PathLikeStr) -> None:
-    """Write Kaldi's ``plda`` file, in binary form.
-
-    Parameters
-    ----------
-    plda : KaldiPlda
-    path : path
-    """
+    """Write a model (``plda``) as Kaldi's file of that name, in binary form."""
     checked = _checked(plda.mean, plda.transform, plda.psi, Path(path))
     parts = (checked.mean, checked.transform, checked.psi)
     with target_file(path) as name, open(name, "wb") as stream:
@@ -103,28 +93,13 @@ def write_kaldi_plda(plda: KaldiPlda, path: PathLikeStr) -> None:
 
 
 def read_pyannote_plda(path: PathLikeStr) -> KaldiPlda:
-    """Read ``plda.npz`` of pyannote or DiariZen: ``mu``, ``tr``, ``psi``.
-
-    Parameters
-    ----------
-    path : path
-
-    Returns
-    -------
-    plda : KaldiPlda
-    """
+    """Read ``plda.npz`` of pyannote or DiariZen: ``mu``, ``tr``, ``psi``."""
     arrays = _arrays(path, ("mu", "tr", "psi"))
     return _checked(arrays["mu"], arrays["tr"], arrays["psi"], Path(path))
 
 
 def write_pyannote_plda(plda: KaldiPlda, path: PathLikeStr) -> None:
-    """Write ``plda.npz`` for pyannote or DiariZen: ``mu``, ``tr``, ``psi``.
-
-    Parameters
-    ----------
-    plda : KaldiPlda
-    path : path
-    """
+    """Write a model (``plda``) as ``plda.npz`` for pyannote or DiariZen: ``mu``, ``tr``, ``psi``."""
     checked = _checked(plda.mean, plda.transform, plda.psi, Path(path))
     write_npz(path, {"mu": checked.mean, "tr": checked.transform, "psi": checked.psi})
 

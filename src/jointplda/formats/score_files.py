@@ -28,10 +28,6 @@ def read_scores(path: PathLikeStr) -> ScoreTable:
     column), a NIST table with a header, BOSARIS HDF5, or an ``.npy`` matrix, the names of whose rows and columns are
     in the files beside it that end in ``.rows`` and ``.columns``, one name a line. Text may be gzipped.
 
-    Parameters
-    ----------
-    path : path
-
     Returns
     -------
     scores : ScoreTable

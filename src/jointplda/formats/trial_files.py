@@ -31,10 +31,6 @@ def read_trials(path: PathLikeStr) -> Trials:
     - NIST: a table with a header.
     - BOSARIS: HDF5 with the names of SIDEKIT, MATLAB or PyBOSARIS.
 
-    Parameters
-    ----------
-    path : path
-
     Returns
     -------
     trials : Trials

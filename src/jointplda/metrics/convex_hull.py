@@ -59,10 +59,6 @@ def hull(scores: ArrayLike, target: ArrayLike, weights: ArrayLike | None = None)
         True for targets. Both classes must occur.
     weights : array-like, shape (n,), optional
         Weight of each trial, not negative; 1 by default.
-
-    Returns
-    -------
-    Hull
     """
     values, is_target = as_trials(scores, target)
     if weights is not None:

@@ -118,10 +118,6 @@ def measure(scores: ArrayLike, target: ArrayLike, priors: Sequence[float] = PRIO
     is_llr : bool
         False for scores such as cosines: no Cllr and no actual cost.
 
-    Returns
-    -------
-    Measures
-
     Examples
     --------
     >>> result = measure([-2.0, -1.0, 1.0, 3.0], [False, False, True, True])
@@ -140,7 +136,9 @@ def measure(scores: ArrayLike, target: ArrayLike, priors: Sequence[float] = PRIO
 
 
 def eer(scores: ArrayLike, target: ArrayLike) -> float:
-    """Equal error rate: where the ROC convex hull meets P_miss = P_fa. A share, between 0 and 1."""
+    """Equal error rate of ``scores`` (n,), of which ``target`` (n,) says what they are: where the ROC convex hull meets
+    P_miss = P_fa. A share, between 0 and 1.
+    """
     return hull_eer(hull(scores, target))
 
 
@@ -149,7 +147,8 @@ def min_dcf(
 ) -> float:
     """Normalised detection cost at the best threshold; accepting all and rejecting all count, so it is at most 1.
 
-    DCF = [C_miss p P_miss + C_fa (1 - p) P_fa] / min(C_miss p, C_fa (1 - p)).
+    DCF = [C_miss p P_miss + C_fa (1 - p) P_fa] / min(C_miss p, C_fa (1 - p)), with p the ``prior`` of targets, C_miss
+    ``cost_miss`` and C_fa ``cost_fa``; ``scores`` and ``target`` are as in ``eer``.
     """
     return hull_min_dcf(hull(scores, target), prior, cost_miss, cost_fa)
 
@@ -157,7 +156,10 @@ def min_dcf(
 def act_dcf(
     scores: ArrayLike, target: ArrayLike, prior: float = 0.01, cost_miss: float = 1.0, cost_fa: float = 1.0
 ) -> float:
-    """Normalised detection cost at the Bayes threshold, log [C_fa (1 - p) / (C_miss p)]; see ``min_dcf``."""
+    """Normalised detection cost at the Bayes threshold, log [C_fa (1 - p) / (C_miss p)].
+
+    The arguments (``scores``, ``target``, ``prior``, ``cost_miss``, ``cost_fa``) are as in ``min_dcf``.
+    """
     rates = _rates(*as_trials(scores, target), bayes_threshold(prior, cost_miss, cost_fa))
     return float(_dcf(*rates, prior, cost_miss, cost_fa))
 
@@ -172,7 +174,10 @@ def cllr(scores: ArrayLike, target: ArrayLike, weights: ArrayLike | None = None)
 
 
 def min_cllr(scores: ArrayLike, target: ArrayLike, weights: ArrayLike | None = None) -> float:
-    """Cllr after pool-adjacent-violators on the same scores: the cost that no calibration can remove."""
+    """Cllr after pool-adjacent-violators on the same scores: the cost that no calibration can remove.
+
+    ``target`` and ``weights`` are as in ``cllr``.
+    """
     return hull_min_cllr(hull(scores, target, weights))
 
 
@@ -200,7 +205,7 @@ def hull_min_cllr(outline: Hull) -> float:
 
 
 def bayes_threshold(prior: float, cost_miss: float = 1.0, cost_fa: float = 1.0) -> float:
-    """Threshold of calibrated scores: log [C_fa (1 - p) / (C_miss p)]."""
+    """Threshold of calibrated scores: log [C_fa (1 - p) / (C_miss p)], p the ``prior``, ``cost_miss``, ``cost_fa``."""
     miss, false_alarm = _costs(prior, cost_miss, cost_fa)
     return float(np.log(false_alarm / miss))
 

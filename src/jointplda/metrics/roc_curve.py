@@ -29,12 +29,7 @@ def roc_for_drawing(trials: SortedTrials) -> tuple[Array, Array, Array]:
 
 
 def roc(scores: ArrayLike, target: ArrayLike) -> tuple[Array, Array, Array]:
-    """Error rates at every threshold between distinct scores.
-
-    Parameters
-    ----------
-    scores : array-like, shape (n,)
-    target : array-like of bool, shape (n,)
+    """Error rates at every threshold between distinct ``scores`` (n,), of which ``target`` (n,) says what they are.
 
     Returns
     -------

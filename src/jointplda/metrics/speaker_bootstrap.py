@@ -117,10 +117,6 @@ def bootstrap(
     callback : callable, optional
         Called with a ``Progress`` of stage "bootstrap" as draws are done.
 
-    Returns
-    -------
-    Bootstrap
-
     Notes
     -----
     More than ``EXACT_BINS`` distinct scores are binned by rank, with bins that grow by 2 % from low targets and high

@@ -38,7 +38,7 @@ class CoupledSolution:
 def solve_coupled(
     batches: tuple[Batch, ...], ranks: tuple[int, ...], kernels: Mapping[Pair, Array], Phi: tuple[Array, ...]
 ) -> CoupledSolution:
-    """Solve P x = Phi and invert P.
+    """Solve P x = Phi and invert P, one of the ``batches`` of components after the other.
 
     Parameters
     ----------

@@ -118,7 +118,7 @@ class EliminatedMoments:
 
 @dataclass(frozen=True)
 class EliminatedRows:
-    """Eliminated levels as they are, sorted by group.
+    """Eliminated levels as they are, sorted by group; P is ``n_parts``.
 
     Attributes
     ----------

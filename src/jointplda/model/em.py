@@ -47,7 +47,8 @@ class Iteration:
 
 @dataclass(frozen=True)
 class EMResult:
-    """The parameters that EM ended with, and the course of the likelihood.
+    """The ``parameters`` that EM ended with, the course of the likelihood, and whether EM ``converged`` or was
+    ``interrupted``.
 
     Attributes
     ----------

@@ -42,6 +42,8 @@ class Moments:
         sum_i <z_i> (m_i - shift)'.
     levels : tuple of LevelMoments
         By factor.
+    parts : tuple of PartMoments
+        The sums over the samples of each part.
     """
 
     R: Array

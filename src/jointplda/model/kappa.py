@@ -44,6 +44,9 @@ def best_kappa(counts: Array, sizes: Array, squares: Array, d: int, prior: Kappa
         K_p, the number of cells of each part, and n_p, the samples in each of them.
     squares : (parts,)
         v_p = tr(D sum <r r'>) / d over the cells of each part, r the residual of a cell mean.
+    d : int
+        Dimension of the samples.
+    prior : KappaPrior
     before : float
         The present value; it is kept where nothing is higher.
     """

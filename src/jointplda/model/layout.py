@@ -22,6 +22,10 @@ class PatternArrays:
     observed : tuple of bool
         For each factor, whether these samples have a label of it. The latents of the other factors belong to one
         sample each, and are absorbed into the noise.
+    cell_size : float
+        n, where these are means of n samples of a cell; else 1.
+    count, total, scatter : float, (d,), (d, d)
+        N, sum of (m_i - shift) and sum of (m_i - shift)(m_i - shift)'.
     level_sums, level_counts : dict of (levels, d), (levels,)
         g_b and n_b of every observed coupled factor.
     links : dict of sparse (levels_k, levels_l)
@@ -48,6 +52,9 @@ class Layout:
 
     Attributes
     ----------
+    plan : Plan
+    shift : (d,)
+        What samples are summed around.
     levels : tuple of int
         Number of levels of each factor.
     parts : tuple of PatternArrays
@@ -66,6 +73,8 @@ class Layout:
         The order in which ``eliminated_sums`` and ``slots`` hold the eliminated levels.
     slots : sparse (K, P * coupled levels)
         h_ob, the number of samples that eliminated level o and coupled level b share in each part.
+    batches : tuple of Batch
+        Components of the coupled levels.
     """
 
     plan: Plan
@@ -107,7 +116,7 @@ class Layout:
 def lay_out(
     statistics: Statistics, ranks: tuple[int, ...], eliminated: int | None = None, keep_rows: bool = False
 ) -> Layout:
-    """Arrange statistics for EM with loadings of these ranks (all at least 1).
+    """Arrange ``statistics`` for EM with loadings of these ``ranks`` (all at least 1).
 
     Parameters
     ----------

@@ -130,14 +130,11 @@ def m_step(
         From the E step with ``parameters``.
     scatter : (d, d)
         S around ``shift``.
+    prior, noise : Prior, NoiseModel
     within : WithinCells, optional
         What is left of the samples beside the means of their cells, where the moments are those of means.
     kappa : float
         The present kappa.
-
-    Returns
-    -------
-    parameters, kappa
     """
     if prior.covariances(len(parameters.loadings)):
         return _m_step_with_priors(moments, parameters, scatter, shift, prior, noise, within, kappa)

@@ -47,7 +47,7 @@ class LatentPosterior:
 
 @dataclass(frozen=True)
 class Posterior:
-    """Posterior of y of the speakers and, for each condition, of x of the channels."""
+    """Posterior of y of the speakers and, for each condition, of x of the channels; and the ``log_likelihood``."""
 
     speakers: LatentPosterior
     channels: tuple[LatentPosterior, ...]

@@ -59,21 +59,6 @@ class ModelSettings:
     """Settings of a fit; ``JointPLDA`` explains each of them at length.
 
     After ``resolve`` ranks are numbers, and settings per condition are tuples with one value for each condition.
-
-    Attributes
-    ----------
-    speaker_rank : int, optional
-    channel_rank : int or tuple of int, optional
-    noise : {"full", "diagonal"}
-    max_iter : int
-    tol : float
-    noise_prior, speaker_prior : float
-    channel_share, channel_prior : float or tuple of float
-    interaction : float or {"proportional", "full", "split"}
-    interaction_rank : int, optional
-    interaction_prior : (float, float)
-    cell_share : float
-    noise_floor : float
     """
 
     speaker_rank: int | None = field(default=None, metadata=_rule("Columns of V.", least=1, whole=True, rank=True))

@@ -79,6 +79,8 @@ class Statistics:
             A sample of weight w counts as w samples.
         shift : (d,) array, optional
             Default: the mean of the first chunk.
+        cells : bool
+            Whether to sum by cell too, which a fit with an interaction needs.
         """
         matrix = sample_matrix.as_matrix(X)
         codes, labels, names = encode_all(y, channels, len(matrix))
@@ -113,7 +115,9 @@ class Statistics:
             Use only these samples, and only the levels that they carry.
         weights : (k,), optional
             Weights of the samples used.
-        shift : (d,), optional
+        labels, conditions : tuple of tuples, tuple of str
+            Labels of each factor, and names of the conditions.
+        shift, cells : (d,), bool
             As in ``from_samples``.
         """
         if rows is not None:

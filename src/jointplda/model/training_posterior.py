@@ -51,7 +51,7 @@ class TrainingPosterior:
         Labels of the channels of each condition of rank above 0.
     channel_counts : tuple of (channels,)
         Number of training samples of each channel.
-    channel_means : (size,), channel_covariance : (size, size)
+    channel_means, channel_covariance : (size,), (size, size)
         xhat and Sigma: the conditions one after the other, channels in the order of their labels.
     speakers : tuple
         Labels of the speakers.

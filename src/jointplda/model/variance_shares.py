@@ -57,6 +57,8 @@ def variance_shares(
     codes : (n, 1 + conditions) int64
         Speaker and channels of each sample, none missing.
     conditions : tuple of str
+    callback : callable, optional
+        Called with a ``Progress`` after every estimate of the jackknife.
 
     Notes
     -----

@@ -40,10 +40,6 @@ def system_of(name: str, result: Evaluation, *, description: str = "", model: An
     result : Evaluation
     model : PLDA, JointPLDA or Pipeline, optional
         Adds how the model was trained.
-
-    Returns
-    -------
-    System
     """
     return System(
         name=name,

@@ -102,6 +102,8 @@ def enroll_known(
         The model of each sample.
     codes : (n, conditions) int64
         The channel of each sample; -1 is a channel that no other sample shares.
+    n_models : int
+    solver : Solver
     known : KnownChannels, optional
         Channels of training, which are the codes below their number.
     """

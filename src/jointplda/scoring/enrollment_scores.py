@@ -181,12 +181,14 @@ def latents_of_test(
 
     Parameters
     ----------
+    group : Group
     level : (factors,) int64
         The level of each factor that the test sample shares with the models; NEW for none.
     channel : (conditions,) int64
         The training channel of the test sample, if the models do not have it; NEW otherwise.
     same_speaker : bool
         Whether y is that of the model, or that of a new speaker, who has cells of their own.
+    known_channels : KnownChannels or None
     """
     stack = group.solved.stack
     latents, end = Gaussian(group.means, group.solved.covariance), int(stack.starts[-1])

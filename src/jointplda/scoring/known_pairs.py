@@ -106,6 +106,7 @@ class KnownChannelPairs:
 
     Parameters
     ----------
+    known : KnownChannels
     E, T : (n, r), (m, r)
         phi of either side.
     first, second : (n, conditions), (m, conditions) int64

@@ -29,7 +29,7 @@ PIECE = 512
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A pattern of shared conditions, with the same speaker or not.
+    """A ``pattern`` of shared conditions, with the same speaker or not (``same_speaker``).
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ class PairModel:
 
 @dataclass(frozen=True)
 class PreparedSide:
-    """Prepared samples: for each hypothesis the columns [phi, offset, 1]."""
+    """Samples prepared by a ``model``: for each hypothesis the columns [phi, offset, 1] of the ``table``."""
 
     model: PairModel
     table: AnyArray
@@ -173,7 +173,7 @@ class TrialScorer(Protocol):
 
 
 class PairScorer:
-    """LLRs of two prepared sides, a ``TrialScorer``.
+    """LLRs of two prepared sides, ``left`` and ``right``; a ``TrialScorer``.
 
     Parameters
     ----------

@@ -156,6 +156,7 @@ def likely_partitions(
     phi : (n, r)
     priors : (n, conditions)
         P(same channel) by which each sample joins those before it.
+    solver : Solver
     beam : int
         Number of partitions kept.
     speakers : (n,) int64, optional

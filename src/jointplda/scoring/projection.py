@@ -32,7 +32,7 @@ class Projection:
         D W.
     G : (r, r)
         W' D W.
-    D : (d, d), log_determinant : float
+    D, log_determinant : (d, d), float
         Precision of the noise with what it absorbed, and log |D^-1|.
     ranks : tuple of int
         Rank of each factor in z.
