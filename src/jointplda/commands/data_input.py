@@ -30,7 +30,7 @@ class LabelColumn:
     """
 
     name: str
-    option: str
+    option: str = "--channel"
 
     def values(self, table: LabelTable) -> Names:
         """The label of every sample of a table; an empty text where there is none."""
@@ -63,11 +63,6 @@ class LabelColumn:
         return kaldi_column(Path(self.name).name) or Path(self.name).stem
 
 
-def label_columns(names: Sequence[str], option: str = "--channel") -> tuple[LabelColumn, ...]:
-    """The columns or files that an option names, each of which is read once."""
-    return tuple(LabelColumn(name, option) for name in names)
-
-
 def labels_of(ids: Names, labels: LabelTable, where: str, problem: str) -> dict[str, Names]:
     """Label columns of these ids, with empty texts for ids without a label. Raise if no id has any."""
     rows = labels.rows(ids)
@@ -96,7 +91,7 @@ class SampleReader:
     ) -> None:
         self.source, self.messages, self.without_channel = source, messages, without_channel
         self.speaker = LabelColumn(source.speaker, "--speaker")
-        self.channels = label_columns(source.channels)
+        self.channels = tuple(map(LabelColumn, source.channels))
 
     def read(self, path: Path | None = None) -> LabelledSamples:
         """Embeddings of the source, or of another file with the same labels, with their speakers and channels."""

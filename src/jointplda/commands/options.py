@@ -1,7 +1,8 @@
-"""Options that several commands share, records of their values, and checks of the files that commands write."""
+"""Options that several commands share: declared, read from a file, as records; checks of the files to be written."""
 
 import glob
 import inspect
+import tomllib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import wraps
@@ -11,7 +12,6 @@ from typing import Any, TypeVar
 import click
 import cloup
 
-from jointplda.commands.configuration import read_configuration
 from jointplda.commands.messages import command_messages
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -38,6 +38,41 @@ def probability(name: str, help: str, default: str | None = None, **settings: An
     return cloup.option(name, type=click.FloatRange(0, 1), metavar="P", show_default=default, help=help, **settings)
 
 
+def _read_configuration(ctx: click.Context, param: click.Parameter, value: Path | None) -> None:
+    """Make the values in the running command's table of a TOML file its defaults; the command line overrides them.
+
+    The file has one table per command, such as ``[train]`` or ``[calibrate.train]``.
+    """
+    if value is None:
+        return
+    try:
+        table: Any = tomllib.loads(value.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise click.ClickException(f"{value}: not a TOML file ({error}).") from None
+    path = ctx.command_path.split()[1:]
+    group = ctx.find_root().command
+    for name in path:
+        assert isinstance(group, click.Group)
+        commands = group.list_commands(ctx)
+        for key, entry in table.items():
+            if not isinstance(entry, dict):
+                message = f"{value}: {key!r} is in no table; options belong below [{'.'.join(path)}]."
+                raise click.UsageError(message, ctx)
+            if key not in commands:
+                raise click.NoSuchCommand(key, f"{value}: [{key}] is no command.", commands, ctx)
+        table = table.get(name, {})
+        group = group.get_command(ctx, name) or ctx.command
+    known = {name[2:]: option for option in ctx.command.params for name in option.opts if name.startswith("--")}
+    values = {}
+    for key, entry in table.items():
+        if key not in known or key == "config":
+            message = f"{value}: [{'.'.join(path)}] has no option {key!r}."
+            raise click.NoSuchOption(key, message, sorted(known), ctx=ctx)
+        multiple = getattr(known[key], "multiple", False)
+        values[known[key].name or key] = [entry] if multiple and not isinstance(entry, list) else entry
+    ctx.default_map = values
+
+
 def common(function: Command) -> Command:
     """Add --config, --quiet, --verbose and --debug, which every command has, and hand it its messages."""
 
@@ -52,7 +87,7 @@ def common(function: Command) -> Command:
         cloup.option("--quiet", "-q", is_flag=True, help="Print no messages but errors."),
         cloup.option(
             "--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), is_eager=True,
-            expose_value=False, callback=read_configuration,
+            expose_value=False, callback=_read_configuration,
             help="TOML file with a table of options for each command, such as [train].",
         ),
     ):  # fmt: skip

@@ -9,7 +9,7 @@ import numpy as np
 
 from jointplda._identifiers import as_names, listed
 from jointplda._typing import IntArray, Names
-from jointplda.commands.data_input import LabelColumn, label_columns, labels_of
+from jointplda.commands.data_input import LabelColumn, labels_of
 from jointplda.commands.evaluate_command import EvaluateRequest
 from jointplda.commands.messages import Messages
 from jointplda.embedding_table import LabelTable
@@ -29,8 +29,8 @@ class LabelFiles:
         self.labels = None if request.labels is None else read_label_table(request.labels)
         self.models = {} if request.models is None else read_enrollment(request.models)
         self.speaker = None if request.speaker is None else LabelColumn(request.speaker, "--speaker")
-        self.channel = next(iter(label_columns(request.channels)), None)
-        self.by = label_columns(request.by, "--by")
+        self.channel = next(map(LabelColumn, request.channels), None)
+        self.by = tuple(LabelColumn(name, "--by") for name in request.by)
 
     @property
     def condition(self) -> str:

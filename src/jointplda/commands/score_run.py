@@ -11,7 +11,7 @@ import numpy as np
 from jointplda._identifiers import as_names, listed, positions
 from jointplda._typing import Array, IntArray, Names
 from jointplda.calibration import load_calibration
-from jointplda.commands.data_input import conditions_of, label_columns
+from jointplda.commands.data_input import LabelColumn, conditions_of
 from jointplda.commands.messages import Messages
 from jointplda.commands.model_facts import Model, input_dimension, scoring_model, training_channels
 from jointplda.commands.progress_display import bar
@@ -73,7 +73,7 @@ def score(request: ScoreRequest, messages: Messages) -> None:
 
 def _sides(pipe: Pipeline, request: ScoreRequest) -> tuple[Side, Side]:
     """Both sides; where there is no other file for the tests, they are the same object."""
-    channels = label_columns(request.channels)
+    channels = tuple(map(LabelColumn, request.channels))
     expected, sides = input_dimension(pipe), []
     paths = [request.enroll] if request.test in (None, request.enroll) else [request.enroll, request.test]
     tables = [(path, read_embeddings(path, request.labels)) for path in paths if path is not None]

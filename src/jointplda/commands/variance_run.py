@@ -40,12 +40,9 @@ def variance(source: SampleSource, steps: tuple[Step, ...], messages: Messages, 
         for name, share, (low, high) in zip(found.names, found.shares, found.intervals, strict=True)
     ]
     print_table("Of the variance", ["", "share", "90 % interval"], rows)
-    print_facts("", [("kappa", _kappa_text(found)), ("meaning", _meaning(found))])
-
-
-def _kappa_text(found: VarianceShares) -> str:
     low, high = found.kappa_interval
-    return f"{found.kappa:.2f} (90 %: {low:.2f} to {high:.2f}), the interaction over the noise"
+    kappa = f"{found.kappa:.2f} (90 %: {low:.2f} to {high:.2f}), the interaction over the noise"
+    print_facts("", [("kappa", kappa), ("meaning", _meaning(found))])
 
 
 def _meaning(found: VarianceShares) -> str:

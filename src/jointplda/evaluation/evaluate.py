@@ -170,10 +170,6 @@ def evaluate(
     settings : EvaluationSettings, optional
     callback : callable, optional
         Called with a ``Progress`` of stage "bootstrap, <part>" as draws are done.
-
-    Returns
-    -------
-    Evaluation
     """
     values, mask = as_trials(scores, target)
     if np.median(values[mask]) < np.median(values[~mask]):

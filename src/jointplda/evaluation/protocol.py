@@ -75,10 +75,6 @@ def trials_of(
         A trial list. The default is every pair of test samples once.
     allow_missing : bool
         Leave out listed trials whose ids are not among the test samples, instead of raising.
-
-    Returns
-    -------
-    Experiment
     """
     shared = sorted(set(train.speakers.tolist()) & set(test.speakers.tolist()))
     if shared:

@@ -89,11 +89,9 @@ class _Task:
         """A model with these settings; a speaker prior needs V of full rank, which is then the default."""
         settings = {name: getattr(self.settings, name) for name in SHARED}
         settings |= {"speaker_rank": None} if self.settings.speaker_prior > 0 else {}
-        return kind(**{**settings, "callback": None if self.callback is None else self._report, **own})
-
-    def _report(self, step: Progress) -> None:
-        if self.callback is not None:
-            self.callback(replace(step, stage=self.name))
+        callback, name = self.callback, self.name
+        report = None if callback is None else lambda step: callback(replace(step, stage=name))
+        return kind(**{**settings, "callback": report, **own})
 
 
 class ChannelMeans:
@@ -148,10 +146,6 @@ def run_systems(
     callback : callable, optional
         Called with a ``Progress`` whose stage is the system's name: as the system begins (0 done), and after each EM
         iteration, with that ``Iteration`` as detail.
-
-    Yields
-    ------
-    Scored
     """
     settings = settings or ComparedSettings()
     for name in list(SYSTEMS) if systems is None else list(systems):
