@@ -23,8 +23,7 @@ from examples.splits import split_by_speaker
 from threadpoolctl import threadpool_limits
 
 from jointplda import PLDA, JointPLDA, automatic_pipeline
-from jointplda.evaluation.labelled_samples import LabelledSamples
-from jointplda.evaluation.protocol import trials_of
+from jointplda.evaluation.protocol import LabelledSamples, trials_of
 from jointplda.evaluation.systems import AUTOMATIC, ComparedSettings, run_systems
 from jointplda.labels import ConditionColumns
 from jointplda.metrics import CROSS_SAME, Measure, MeasureKind, bootstrap, eer, measure, type_pairs

@@ -10,8 +10,7 @@ from jointplda import metrics
 from jointplda.errors import DataWarning, InputError
 from jointplda.evaluation import join
 from jointplda.evaluation.evaluate import EvaluationSettings, TrialSides, evaluate
-from jointplda.evaluation.labelled_samples import LabelledSamples
-from jointplda.evaluation.protocol import all_pairs, held_out, trials_of
+from jointplda.evaluation.protocol import LabelledSamples, all_pairs, held_out, trials_of
 from jointplda.evaluation.systems import ChannelMeans, ComparedSettings, run_systems
 from jointplda.labels import ConditionColumns
 from jointplda.progress import Progress

@@ -4,25 +4,11 @@ from pathlib import Path
 
 import click
 
+from jointplda import formats
 from jointplda.errors import FileError
 from jointplda.estimators.interchange import from_kaldi, to_kaldi
 from jointplda.estimators.pipeline import Pipeline
 from jointplda.file_kinds import kind_of
-from jointplda.formats import (
-    KaldiPlda,
-    read_embeddings,
-    read_enrollment,
-    read_kaldi_plda,
-    read_pyannote_plda,
-    read_scores,
-    read_trials,
-    write_embeddings,
-    write_enrollment,
-    write_kaldi_plda,
-    write_pyannote_plda,
-    write_scores,
-    write_trials,
-)
 from jointplda.storage.tensors import read_metadata
 
 
@@ -33,20 +19,20 @@ def convert(
     if what == "model":
         return _convert_model(source, target, kind or kind_of("model", target), absorb_channel)
     if what == "embeddings":
-        table = read_embeddings(source, labels)
-        write_embeddings(table, target, kind)
+        table = formats.read_embeddings(source, labels)
+        formats.write_embeddings(table, target, kind)
         columns = f", columns {', '.join(table.columns)}" if table.columns else ""
         return f"{len(table.ids):,} embeddings of {table.X.shape[1]} dimensions{columns}"
     if what == "trials":
-        trials = read_trials(source)
-        write_trials(trials, target, kind)
+        trials = formats.read_trials(source)
+        formats.write_trials(trials, target, kind)
         return f"{len(trials):,} trials"
     if what == "scores":
-        scores = read_scores(source)
-        write_scores(scores, target, kind)
+        scores = formats.read_scores(source)
+        formats.write_scores(scores, target, kind)
         return f"{len(scores.values):,} scores"
-    models = read_enrollment(source)
-    write_enrollment(models, target, kind)
+    models = formats.read_enrollment(source)
+    formats.write_enrollment(models, target, kind)
     return f"{len(models):,} models"
 
 
@@ -65,20 +51,20 @@ def _convert_model(source: Path, target: Path, kind: str | None, absorb_channel:
     if kind == "jointplda":
         from_kaldi(foreign).save(target)
     elif kind == "kaldi":
-        write_kaldi_plda(foreign, target)
+        formats.write_kaldi_plda(foreign, target)
     else:
-        write_pyannote_plda(foreign, target)
+        formats.write_pyannote_plda(foreign, target)
     return f"a {kind} model of {len(foreign.mean)} dimensions{steps}"
 
 
-def _foreign(path: Path) -> KaldiPlda | None:
+def _foreign(path: Path) -> formats.KaldiPlda | None:
     """A Kaldi or pyannote model, or None if the file is a jointplda model."""
     with path.open("rb") as file:
         start = file.read(4)
     if start.startswith(b"PK"):
-        return read_pyannote_plda(path)
+        return formats.read_pyannote_plda(path)
     try:
         read_metadata(path)
     except FileError:
-        return read_kaldi_plda(path)
+        return formats.read_kaldi_plda(path)
     return None

@@ -13,7 +13,7 @@ from jointplda._typing import Names
 from jointplda.commands.messages import Messages
 from jointplda.commands.options import SampleSource
 from jointplda.embedding_table import EmbeddingTable, LabelTable
-from jointplda.evaluation.labelled_samples import LabelledSamples
+from jointplda.evaluation.protocol import LabelledSamples
 from jointplda.formats import read_embeddings, read_labels
 from jointplda.formats.header_words import kaldi_column
 from jointplda.labels import ConditionColumns

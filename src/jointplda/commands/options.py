@@ -119,16 +119,16 @@ labels = cloup.option(
 speaker = cloup.option(
     "--speaker", required=True, metavar="COL|FILE", help="Speakers: a label column, or a file such as utt2spk."
 )
-channels_of_training = cloup.option(
-    "--channel", "channels", multiple=True, metavar="COL|FILE",
-    help="Channels of a condition such as language or microphone: a label column, or a file such as utt2lang; may be "
-    "repeated, once per condition. Without it the model is ordinary PLDA.",
-)  # fmt: skip
 
 
 def training_data() -> Callable[[F], F]:
     """Options of labelled embeddings to train on."""
-    return cloup.option_group("Data", labels, speaker, channels_of_training, allow_missing)
+    channels = cloup.option(
+        "--channel", "channels", multiple=True, metavar="COL|FILE",
+        help="Channels of a condition such as language or microphone: a label column, or a file such as utt2lang; may "
+        "be repeated, once per condition. Without it the model is ordinary PLDA.",
+    )  # fmt: skip
+    return cloup.option_group("Data", labels, speaker, channels, allow_missing)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -39,7 +39,11 @@ class LabelFiles:
 
     def sides(self, trials: Trials) -> TrialSides:
         """Speakers, channels and further labels of both sides of every trial."""
-        samples = self._samples(trials)
+        enrolled = [sample for name in trials.models for sample in self.models.get(str(name), [str(name)])]
+        ids, columns = as_names(dict.fromkeys([*enrolled, *map(str, trials.samples)])), {}
+        if self.labels is not None:
+            columns = labels_of(ids, self.labels, str(self.request.labels), NOT_IN_TRIALS)
+        samples = SampleLabels(trials, LabelTable(ids, columns), self.models)
         enroll, test = samples.speakers(self.speaker, self.request.allow_missing)
         same = None
         if self.channel is not None:
@@ -56,13 +60,6 @@ class LabelFiles:
             else:
                 conditions[column.condition(samples.table)] = join.pair_conditions(*samples.both(column), trials)
         return TrialSides(enroll[trials.enroll], test[trials.test], same, conditions)
-
-    def _samples(self, trials: Trials) -> "SampleLabels":
-        enrolled = [sample for name in trials.models for sample in self.models.get(str(name), [str(name)])]
-        ids, columns = as_names(dict.fromkeys([*enrolled, *map(str, trials.samples)])), {}
-        if self.labels is not None:
-            columns = labels_of(ids, self.labels, str(self.request.labels), NOT_IN_TRIALS)
-        return SampleLabels(trials, LabelTable(ids, columns), self.models)
 
 
 @dataclass(frozen=True)

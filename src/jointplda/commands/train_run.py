@@ -18,7 +18,7 @@ from jointplda.commands.train_command import RESUMED, TrainRequest
 from jointplda.estimators.joint import JointPLDA
 from jointplda.estimators.pipeline import Pipeline, make_pipeline
 from jointplda.estimators.plain import PLDA
-from jointplda.evaluation.labelled_samples import LabelledSamples
+from jointplda.evaluation.protocol import LabelledSamples
 
 
 def train(request: TrainRequest, messages: Messages) -> None:

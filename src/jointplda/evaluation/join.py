@@ -88,20 +88,17 @@ def _check_matched(
             f"{_first_pair(scores.trials)}. Check that the ids are written alike, and that enrollment and test come in "
             "the same order."
         )
-    if not allow_missing and len(missing):
-        raise InputError(
-            f"{len(missing):,} of {len(key):,} trials of the key have no score: {_shown_pairs(key, missing)}.",
-            remedy=LEAVE_OUT,
-        )
-    if not allow_missing and len(extra):
-        raise InputError(
-            f"{len(extra):,} of {len(pairs):,} scores are not in the key: {_shown_pairs(scores.trials, extra)}.",
-            remedy=LEAVE_OUT,
-        )
-    if len(missing) or len(extra):
+    if not len(missing) and not len(extra):
+        return
+    if allow_missing:
         warn(
             f"{len(missing):,} trials without a score and {len(extra):,} scores that are not in the key were left out."
         )
+        return
+    problem = f"{len(extra):,} of {len(pairs):,} scores are not in the key: {_shown_pairs(scores.trials, extra)}."
+    if len(missing):
+        problem = f"{len(missing):,} of {len(key):,} trials of the key have no score: {_shown_pairs(key, missing)}."
+    raise InputError(problem, remedy=LEAVE_OUT)
 
 
 def _once(trials: Trials) -> Trials:

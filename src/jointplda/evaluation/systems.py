@@ -14,7 +14,7 @@ from jointplda.errors import InputError
 from jointplda.estimators.joint import JointPLDA
 from jointplda.estimators.pipeline import Pipeline, automatic_pipeline, make_pipeline
 from jointplda.estimators.plain import PLDA
-from jointplda.evaluation.labelled_samples import LabelledSamples
+from jointplda.evaluation.protocol import LabelledSamples
 from jointplda.labels import ConditionColumns
 from jointplda.model.settings import ModelSettings
 from jointplda.preprocessing import LDA, PCA, Center, LengthNorm
