@@ -11,70 +11,49 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from jointplda.errors import DataWarning, FileError, InputError, InputTypeError, JointPLDAError, TooLargeError
-    from jointplda.estimators.automatic import JointPLDACV
-    from jointplda.estimators.joint import JointPLDA
-    from jointplda.estimators.pipeline import Pipeline, automatic_pipeline, make_pipeline
-    from jointplda.estimators.plain import PLDA
-    from jointplda.model.em import Iteration
-    from jointplda.model.fitted import FittedModel
-    from jointplda.model.posterior import LatentPosterior, Posterior
-    from jointplda.model.statistics import Statistics
-    from jointplda.progress import Progress
-    from jointplda.scoring.enrollment import Enrollment
-    from jointplda.scoring.pairs import PreparedSide
-    from jointplda.selection.candidates import CandidateResult
+if TYPE_CHECKING:  # "as" marks what the package hands on
+    from jointplda.errors import DataWarning as DataWarning
+    from jointplda.errors import FileError as FileError
+    from jointplda.errors import InputError as InputError
+    from jointplda.errors import InputTypeError as InputTypeError
+    from jointplda.errors import JointPLDAError as JointPLDAError
+    from jointplda.errors import TooLargeError as TooLargeError
+    from jointplda.estimators.automatic import JointPLDACV as JointPLDACV
+    from jointplda.estimators.joint import JointPLDA as JointPLDA
+    from jointplda.estimators.pipeline import Pipeline as Pipeline
+    from jointplda.estimators.pipeline import automatic_pipeline as automatic_pipeline
+    from jointplda.estimators.pipeline import make_pipeline as make_pipeline
+    from jointplda.estimators.plain import PLDA as PLDA
+    from jointplda.model.em import Iteration as Iteration
+    from jointplda.model.fitted import FittedModel as FittedModel
+    from jointplda.model.posterior import LatentPosterior as LatentPosterior
+    from jointplda.model.posterior import Posterior as Posterior
+    from jointplda.model.statistics import Statistics as Statistics
+    from jointplda.progress import Progress as Progress
+    from jointplda.scoring.enrollment import Enrollment as Enrollment
+    from jointplda.scoring.pairs import PreparedSide as PreparedSide
+    from jointplda.selection.candidates import CandidateResult as CandidateResult
 
 __version__ = version("jointplda")
 
-_HOME = {
-    "CandidateResult": "selection.candidates",
-    "DataWarning": "errors",
-    "Enrollment": "scoring.enrollment",
-    "FileError": "errors",
-    "FittedModel": "model.fitted",
-    "InputError": "errors",
-    "InputTypeError": "errors",
-    "Iteration": "model.em",
-    "JointPLDA": "estimators.joint",
-    "JointPLDACV": "estimators.automatic",
-    "JointPLDAError": "errors",
-    "LatentPosterior": "model.posterior",
-    "PLDA": "estimators.plain",
-    "Pipeline": "estimators.pipeline",
-    "Posterior": "model.posterior",
-    "PreparedSide": "scoring.pairs",
-    "Progress": "progress",
-    "Statistics": "model.statistics",
-    "TooLargeError": "errors",
-    "automatic_pipeline": "estimators.pipeline",
-    "make_pipeline": "estimators.pipeline",
+_NAMES = {
+    "errors": ("DataWarning", "FileError", "InputError", "InputTypeError", "JointPLDAError", "TooLargeError"),
+    "estimators.automatic": ("JointPLDACV",),
+    "estimators.joint": ("JointPLDA",),
+    "estimators.pipeline": ("Pipeline", "automatic_pipeline", "make_pipeline"),
+    "estimators.plain": ("PLDA",),
+    "model.em": ("Iteration",),
+    "model.fitted": ("FittedModel",),
+    "model.posterior": ("LatentPosterior", "Posterior"),
+    "model.statistics": ("Statistics",),
+    "progress": ("Progress",),
+    "scoring.enrollment": ("Enrollment",),
+    "scoring.pairs": ("PreparedSide",),
+    "selection.candidates": ("CandidateResult",),
 }
+_HOME = {name: module for module, names in _NAMES.items() for name in names}
 
-__all__ = [
-    "PLDA",
-    "CandidateResult",
-    "DataWarning",
-    "Enrollment",
-    "FileError",
-    "FittedModel",
-    "InputError",
-    "InputTypeError",
-    "Iteration",
-    "JointPLDA",
-    "JointPLDACV",
-    "JointPLDAError",
-    "LatentPosterior",
-    "Pipeline",
-    "Posterior",
-    "PreparedSide",
-    "Progress",
-    "Statistics",
-    "TooLargeError",
-    "automatic_pipeline",
-    "make_pipeline",
-]
+__all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> Any:

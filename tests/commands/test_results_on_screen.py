@@ -14,8 +14,7 @@ from jointplda.model.em import Iteration
 from jointplda.model.settings import ModelSettings
 from jointplda.progress import Progress
 from jointplda.selection.candidates import CandidateResult
-from jointplda.selection.channel_test import ChannelTest
-from jointplda.selection.design import Design
+from jointplda.selection.design import ChannelTest, Design
 from jointplda.selection.held_out_calibration import HeldOutCllr
 
 

@@ -10,9 +10,8 @@ from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold
 
 from jointplda import Statistics
 from jointplda.errors import InputError
-from jointplda.selection import channel_test as channel_test_module
-from jointplda.selection.channel_test import ChannelTest, channel_test, crossed_speakers
-from jointplda.selection.design import Design, design_of
+from jointplda.selection import design as design_module
+from jointplda.selection.design import ChannelTest, Design, channel_test, crossed_speakers, design_of
 from jointplda.selection.fold_trials import all_pairs, trial_rows, type_weights
 from jointplda.selection.folds import make_folds, moved_samples
 from worlds.automatic import ALONE, NO_EFFECT, small_world
@@ -249,7 +248,7 @@ def test_the_p_value_is_the_share_of_permutations():
 
 
 def test_p_values_tell_an_effect_from_none(monkeypatch):
-    monkeypatch.setattr(channel_test_module, "PERMUTATIONS", 99)
+    monkeypatch.setattr(design_module, "PERMUTATIONS", 99)
     p_values = []
     for seed in range(60):
         rng = np.random.default_rng([seed, 7])
@@ -270,7 +269,7 @@ def test_p_values_tell_an_effect_from_none(monkeypatch):
 @pytest.mark.parametrize(("share", "first", "others"), [(0.8, 20, 1), (0.8, 1, 20), (0.5, 20, 1)])
 def test_the_test_keeps_its_level_where_channels_differ_in_sample_counts(share, first, others, monkeypatch):
     """Without an effect p is at most 0.1 about once in ten; means of one sample differ more than means of twenty."""
-    monkeypatch.setattr(channel_test_module, "PERMUTATIONS", 99)
+    monkeypatch.setattr(design_module, "PERMUTATIONS", 99)
     found = []
     for seed in range(150):
         rng = np.random.default_rng([seed, 11])

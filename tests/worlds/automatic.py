@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 
-from jointplda.selection.channel_test import ChannelTest
+from jointplda.selection.design import ChannelTest
 from worlds.designs import draw_parameters, world
 
 ALONE = ChannelTest("channel", 30, 5, 4.0, 0.002)

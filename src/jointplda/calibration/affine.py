@@ -59,10 +59,6 @@ def fit_affine(
         Label smoothing: targets are fitted as 1 - s, non-targets as s. With s = 1 / (n + 2), the rule of succession
         for n independent cases, log-likelihood ratios stay within what n cases can support.
 
-    Returns
-    -------
-    AffineCalibration
-
     Notes
     -----
     Where a threshold separates all targets from all non-targets, no finite scale is best. The labels of each class
@@ -81,7 +77,8 @@ def fit_affine(
         raise InputError("all scores are equal, so that no calibration can be fitted.", parameter="scores")
     z = (values - centre) / spread
     truth = np.where(mask, 1.0 - label_smoothing, label_smoothing)
-    if not label_smoothing and _separated(values, mask):
+    separated = values[mask].min() >= values[~mask].max() or values[mask].max() <= values[~mask].min()
+    if separated and not label_smoothing:
         warn(
             "a threshold separates all targets from all non-targets, so that the scale of the calibration follows from "
             "the number of trials alone. Calibrate on more, or on harder, trials."
@@ -96,11 +93,6 @@ def fit_affine(
             "key, and that higher scores mean the same speaker."
         )
     return AffineCalibration(a / spread, b - a * centre / spread, prior)
-
-
-def _separated(values: Array, mask: BoolArray) -> bool:
-    """Whether a threshold separates all targets from all non-targets."""
-    return bool(values[mask].min() >= values[~mask].max() or values[mask].max() <= values[~mask].min())
 
 
 def _finite_weights(scores: ArrayLike, target: ArrayLike, weights: ArrayLike) -> Array:

@@ -43,10 +43,6 @@ def fit_pav(scores: ArrayLike, target: ArrayLike) -> PAVCalibration:
     scores : array-like, shape (n,)
         Infinite scores are left out of the fit, with a warning.
     target : array-like of bool, shape (n,)
-
-    Returns
-    -------
-    PAVCalibration
     """
     values, mask = finite_trials(scores, target)
     smoothed, ends = _with_ends(hull(values, mask))

@@ -7,13 +7,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from joblib import effective_n_jobs
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from jointplda.calibration.affine import AffineCalibration
 from jointplda.errors import InputError, MildWarning, warn
-from jointplda.estimators import model_file
 from jointplda.estimators.base import ModelEstimator
 from jointplda.estimators.estimator_checks import (
     check_callback,
@@ -24,6 +22,8 @@ from jointplda.estimators.estimator_checks import (
 )
 from jointplda.estimators.fit_warnings import FROM_PRIOR, warn_of_design
 from jointplda.estimators.joint import JointPLDA
+from jointplda.estimators.model_file import ModelDescription
+from jointplda.model.fitted import FittedModel
 from jointplda.model.plan import Plan
 from jointplda.model.setting_checks import checked_settings, per_condition
 from jointplda.model.settings import ModelSettings
@@ -34,8 +34,7 @@ from jointplda.selection.candidates import CandidateResult
 from jointplda.selection.design import Design, design_of
 from jointplda.selection.folds import make_folds
 from jointplda.selection.held_out_calibration import HeldOutCllr, calibrate_held_out
-from jointplda.selection.search import Search
-from jointplda.selection.selection_record import Selection
+from jointplda.selection.search import Search, Selection
 
 logger = logging.getLogger("jointplda")
 
@@ -81,20 +80,10 @@ class JointPLDACV(ModelEstimator):
     ----------
     best_estimator_ : JointPLDA
         The model with the chosen settings, fitted to all speakers and calibrated.
-    best_params_ : dict
-        The chosen settings of ``JointPLDA``.
-    best_score_, best_index_ : float, int
-        -minCllr of the chosen candidate on held-out speakers, in bits, and its position in ``cv_results_``.
-    cv_results_ : dict of arrays
-        One entry per candidate, as in scikit-learn's searches; usable as a DataFrame.
-    candidates_ : tuple of CandidateResult
-        The same as records.
-    design_ : Design
-        How speakers and channels are crossed, and the results of the tests of channels.
-    held_out_cllr_ : HeldOutCllr
-        Cllr on held-out training speakers, before and after calibration.
-    calibration_ : AffineCalibration or None
-        The calibration of scores.
+    best_params_, best_score_, best_index_, n_splits_, cv_results_, candidates_
+        The search, as in scikit-learn; each is explained where it is defined.
+    design_, held_out_cllr_, calibration_
+        The design of the training data, and the calibration.
 
     Examples
     --------
@@ -115,8 +104,6 @@ class JointPLDACV(ModelEstimator):
     __metadata_request__score: ClassVar[dict[str, bool]] = {"channels": True}
 
     best_estimator_: JointPLDA
-    selection_: Selection
-    n_features_in_: int
 
     def __init__(
         self,
@@ -235,7 +222,7 @@ class JointPLDACV(ModelEstimator):
 
     @property
     def cv_results_(self) -> dict[str, Any]:
-        """One entry per candidate in every column; usable as a DataFrame."""
+        """One entry per candidate in every column, as in scikit-learn's searches; usable as a DataFrame."""
         return self.selection_.results()
 
     @property
@@ -245,7 +232,7 @@ class JointPLDACV(ModelEstimator):
 
     @property
     def design_(self) -> Design:
-        """How speakers and channels are crossed."""
+        """How speakers and channels are crossed, and the results of the tests of channels."""
         return self.selection_.design
 
     @property
@@ -258,32 +245,20 @@ class JointPLDACV(ModelEstimator):
         """The calibration of scores, if there is one."""
         return self.best_estimator_.calibration_
 
-    def with_calibration(self, calibration: AffineCalibration | None) -> Self:
-        """A copy whose best estimator has another calibration of its scores, or none."""
-        self._scorer()  # raises if the model is not fitted
-        copy: Self = clone(self)
-        copy.__dict__.update(self.__dict__)
-        copy.best_estimator_ = self.best_estimator_.with_calibration(calibration)
-        return copy
-
     def plan(self, X: Any, y: Any, channels: Any = None) -> Plan:
         """Plan of the largest fit of the search to these samples, without fitting."""
         return JointPLDA(**self._fixed(), noise_prior=1.0, speaker_prior=1.0).plan(X, y, channels)
 
-    def _description(self, **place: Any) -> model_file.ModelDescription:
-        return model_file.description(self, self.best_estimator_.fitted_, self.selection_, **place)
-
     @classmethod
-    def _from_description(cls, description: model_file.ModelDescription) -> Self:
-        model = cls(**description.settings)
+    def _from_description(cls, description: ModelDescription) -> Self:
         if description.selection is None:
             raise InputError("The file lacks the candidates of its search for settings.")
-        model.selection_ = description.selection
-        model.best_estimator_ = JointPLDA(**model._fixed(), **model.best_params_)
-        model.best_estimator_._take(description.fitted)
-        model.n_features_in_ = model.best_estimator_.n_features_in_
-        model_file.restore_feature_names(model, description)
-        return model
+        return super()._from_description(description)
+
+    def _take(self, fitted: FittedModel) -> None:
+        self.best_estimator_ = JointPLDA(**self._fixed(), **self.best_params_)
+        self.best_estimator_._take(fitted)
+        self.n_features_in_ = self.best_estimator_.n_features_in_
 
     def _scorer(self) -> Scorer:
         if "best_estimator_" not in self.__dict__:

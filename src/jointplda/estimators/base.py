@@ -21,7 +21,7 @@ from jointplda.estimators.estimator_checks import (
     unchanged_by_errors,
 )
 from jointplda.estimators.fit_warnings import warn_of_fit, warn_of_ranks
-from jointplda.estimators.likelihood_methods import LikelihoodMethods
+from jointplda.estimators.model_methods import ModelMethods
 from jointplda.labels import MISSING
 from jointplda.linalg import cholesky
 from jointplda.model.fit import fit, plan_fit, restart
@@ -33,11 +33,16 @@ from jointplda.model.settings import RULES, ModelSettings
 from jointplda.model.statistics import Statistics, encode_all
 from jointplda.model.training_posterior import training_posterior
 from jointplda.progress import ProgressCallback
+from jointplda.scoring.evidence import apart
 from jointplda.scoring.scorer import Scorer
+from jointplda.selection.search import Selection
 
 
-class ModelEstimator(LikelihoodMethods, BaseEstimator):  # type: ignore[misc]
+class ModelEstimator(ModelMethods, BaseEstimator):  # type: ignore[misc]
     """An estimator that needs speakers to fit, and that can be stored in a file."""
+
+    selection_: Selection
+    n_features_in_: int
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -54,14 +59,38 @@ class ModelEstimator(LikelihoodMethods, BaseEstimator):  # type: ignore[misc]
         """Read a model that ``save`` wrote."""
         return cls._from_description(model_file.read_model(path, cls.__name__))
 
+    def with_calibration(self, calibration: AffineCalibration | None) -> Self:
+        """A copy of the model with another calibration of its scores, or with none."""
+        if not isinstance(calibration, AffineCalibration | None):
+            problem = f"expected an AffineCalibration or None, got {type(calibration).__name__}."
+            raise InputError(problem, parameter="calibration")
+        fitted, copy = self._scorer().fitted.with_calibration(calibration), clone(self)
+        copy.__dict__.update(self.__dict__)
+        copy._take(fitted)
+        result: Self = copy
+        return result
+
+    def _take(self, fitted: FittedModel) -> None:
+        """Set the fitted record of this estimator."""
+        raise NotImplementedError
+
     def _description(self, **place: Any) -> model_file.ModelDescription:
         """The contents of the model's file; ``place`` is its step in a pipeline and the steps before it."""
-        raise NotImplementedError
+        return model_file.description(self, self._scorer().fitted, getattr(self, "selection_", None), **place)
 
     @classmethod
     def _from_description(cls, description: model_file.ModelDescription) -> Self:
         """The fitted estimator from the contents of a file."""
-        raise NotImplementedError
+        settings = dict(description.settings)
+        if "interaction_prior" in settings:
+            settings["interaction_prior"] = tuple(settings["interaction_prior"])
+        model = cls(**settings)
+        if description.selection is not None:
+            model.selection_ = description.selection
+        model._take(description.fitted)
+        if description.feature_names is not None:
+            model.feature_names_in_ = np.array(description.feature_names, dtype=object)
+        return model
 
     def _checked(self, X: Any) -> Any:
         self._scorer()  # raises if the model is not fitted
@@ -75,8 +104,6 @@ class BasePLDA(ModelEstimator):
     """m = mean + V y + U x + e,  e ~ N(0, D^-1), fitted by EM. The record ``fitted_`` holds the whole result."""
 
     fitted_: FittedModel
-    n_features_in_: int
-
     warm_start: bool
     callback: ProgressCallback | None
 
@@ -85,11 +112,6 @@ class BasePLDA(ModelEstimator):
 
     def __getstate__(self) -> Any:
         return {name: value for name, value in super().__getstate__().items() if name != "_kept_scorer"}
-
-    def __setstate__(self, state: Any) -> None:
-        super().__setstate__(state)
-        if "fitted_" in self.__dict__:
-            self._take(self.fitted_)
 
     @classmethod
     def from_parameters(cls, mean: Any, V: Any, U: Any, D: Any, channel_ranks: Sequence[int] | None = None) -> Self:
@@ -119,7 +141,6 @@ class BasePLDA(ModelEstimator):
         return model
 
     def _take(self, fitted: FittedModel) -> None:
-        """Set the fitted record of this estimator."""
         self.fitted_, self.n_features_in_ = fitted, len(fitted.mean)
         self._kept_scorer = Scorer(fitted)
 
@@ -158,7 +179,10 @@ class BasePLDA(ModelEstimator):
 
     @property
     def log_likelihoods_(self) -> Array:
-        """Log-likelihood after each iteration of EM in nats per sample, (n_iter_,)."""
+        """Log-likelihood after each iteration of EM in nats per sample, with every constant, (n_iter_,).
+
+        It is penalised if there is a prior. ``channel_share`` and ``channel_prior`` are applied after the last.
+        """
         return self.fitted_.trace.log_likelihoods
 
     @property
@@ -197,16 +221,6 @@ class BasePLDA(ModelEstimator):
             raise AttributeError("the plan is known only right after a fit")
         return self.fitted_.plan
 
-    def with_calibration(self, calibration: AffineCalibration | None) -> Self:
-        """A copy of the model with another calibration of its scores, or with none."""
-        if not isinstance(calibration, AffineCalibration | None):
-            problem = f"expected an AffineCalibration or None, got {type(calibration).__name__}."
-            raise InputError(problem, parameter="calibration")
-        copy: Self = clone(self)
-        copy.__dict__.update(self.__getstate__())
-        copy._take(self._scorer().fitted.with_calibration(calibration))
-        return copy
-
     def fit_statistics(self, statistics: Statistics) -> Self:
         """Fit to sufficient statistics; the result is that of ``fit`` on their samples."""
         if not isinstance(statistics, Statistics):
@@ -216,42 +230,27 @@ class BasePLDA(ModelEstimator):
             self.__dict__.pop("feature_names_in_", None)
             return self._fit(statistics)
 
-    def _description(self, **place: Any) -> model_file.ModelDescription:
-        return model_file.description(self, self.fitted_, **place)
-
-    @classmethod
-    def _from_description(cls, description: model_file.ModelDescription) -> Self:
-        settings = dict(description.settings)
-        if "interaction_prior" in settings:
-            settings["interaction_prior"] = tuple(settings["interaction_prior"])
-        model = cls(**settings)
-        model._take(description.fitted)
-        model_file.restore_feature_names(model, description)
-        return model
-
     def sample(self, y: Any, channels: Any = None, random_state: Any = None) -> Array:
         """Draw embeddings (n, d) of these speakers and channels; equal labels share their latents."""
         n = len(y) if np.ndim(y) or isinstance(y, list | tuple) else 0
-        parameters = self._scorer().fitted.parameters
-        codes, labels, _ = encode_all(y, self._conditions(channels, n), n)
+        fitted = self._scorer().fitted
+        parameters = fitted.parameters
+        codes, _, _ = encode_all(y, self._conditions(channels, n), n)
         rng = generator(random_state)
         X = parameters.mean + rng.standard_normal((n, len(parameters.mean))) @ cholesky(parameters.noise).T
-        for k, W in enumerate(parameters.without_cell().loadings):
-            alone = codes[:, k] == MISSING
-            index = np.where(alone, len(labels[k]) + np.cumsum(alone) - 1, codes[:, k])
-            X += rng.standard_normal((len(labels[k]) + int(alone.sum()), W.shape[1]))[index] @ W.T
-        G = self.fitted_.cell_loading
-        if G.shape[1]:
-            codes = codes[:, [0, *(1 + k for k in self.fitted_.conditions_used)]]
-            apart = np.where((codes == MISSING).any(axis=1), np.arange(n), -1)
-            cells = np.unique(np.column_stack([codes, apart]), axis=0, return_inverse=True)[1].reshape(-1)
-            X += rng.standard_normal((int(cells.max()) + 1, G.shape[1]))[cells] @ G.T
+        shared = codes[:, [0, *(1 + k for k in fitted.conditions_used)]]
+        alone = np.where((shared == MISSING).any(axis=1), np.arange(n), -1)
+        cells = np.unique(np.column_stack([shared, alone]), axis=0, return_inverse=True)[1].reshape(-1)
+        loadings = (*parameters.without_cell().loadings, fitted.cell_loading)
+        for column, W in zip((*codes.T, cells), loadings, strict=True):
+            levels = apart(column)
+            X += rng.standard_normal((int(levels.max(initial=-1)) + 1, W.shape[1]))[levels] @ W.T
         return X
 
     def plan(self, X: Any, y: Any, channels: Any = None) -> Plan:
         """Plan of a fit to these samples (levels, eliminated factor, memory, work), without fitting."""
         matrix, settings = validate_data(clone(self), X, ensure_all_finite=False), self._settings()
-        statistics = Statistics.from_samples(matrix, y, channels, cells=_has_cells(settings))
+        statistics = Statistics.from_samples(matrix, y, channels, cells=bool(settings.interaction))
         check_speakers(statistics)
         return plan_fit(self._of_model(statistics), settings)
 
@@ -259,7 +258,7 @@ class BasePLDA(ModelEstimator):
         with unchanged_by_errors(self):
             matrix = checked_samples(self, X, reset=True)
             require_speakers(self, y)
-            return self._fit(Statistics.from_samples(matrix, y, channels, cells=_has_cells(self._settings())))
+            return self._fit(Statistics.from_samples(matrix, y, channels, cells=bool(self._settings().interaction)))
 
     def _fit(self, statistics: Statistics) -> Self:
         """Run EM with the conditions whose rank and share are above 0; the others are left out."""
@@ -288,8 +287,3 @@ class BasePLDA(ModelEstimator):
 
     def _set_channel_rank(self, ranks: tuple[int, ...]) -> None:
         raise NotImplementedError
-
-
-def _has_cells(settings: ModelSettings) -> bool:
-    """Whether a fit needs the sums of cells."""
-    return bool(settings.interaction)

@@ -9,7 +9,7 @@ from jointplda.model.resolve import supported_rank
 from jointplda.model.settings import ModelSettings
 from jointplda.model.statistics import Statistics
 from jointplda.model.training_posterior import posterior_fits_in_memory
-from jointplda.selection.design import Design
+from jointplda.selection.design import Design, linked_levels
 
 MOSTLY = 0.5
 VANISHED = 0.25
@@ -47,20 +47,20 @@ def warn_of_fit(fitted: FittedModel, statistics: Statistics) -> None:
     _warn_of_floor(fitted, statistics)
     _warn_of_end(fitted)
     if fitted.training is None and posterior_fits_in_memory(statistics, fitted.settings.ranks):
-        _warn_of_forgotten_channels(sum(statistics.n_channels), len(fitted.mean))
+        warn(
+            f"{sum(statistics.n_channels)} training channels are too many to keep with the model, since the prior "
+            f"gives U {len(fitted.mean)} columns: they are scored as new channels, and the speakers and channels of "
+            "training cannot be predicted. If you need them, use no channel prior, or fewer dimensions (PCA).",
+            parameter="channel_prior",
+        )
 
 
 def _warn_of_labels(statistics: Statistics) -> None:
     names = ("speaker", *statistics.conditions)
     for k, name in enumerate(names):
         for j in range(k + 1, len(names)):
-            pairs = [part.links[k, j] for part in statistics.parts.values() if (k, j) in part.links]
-            if not pairs:
-                continue
-            rows = np.concatenate([links.rows for links in pairs])
-            columns = np.concatenate([links.columns for links in pairs])
-            linked = np.unique(np.stack([rows, columns]), axis=1).shape[1]
-            if linked == len(np.unique(rows)) == len(np.unique(columns)):
+            linked = linked_levels(statistics, k, j)
+            if 0 < linked.shape[1] == len(np.unique(linked[0])) == len(np.unique(linked[1])):
                 warn(
                     f"The labels of {name!r} and {names[j]!r} always go together: they are confounded, and each gets a "
                     f"share of the variance. Is {names[j]!r} the right column?"
@@ -121,16 +121,6 @@ def _warn_of_end(fitted: FittedModel) -> None:
                 "Raise --max-iter or --tol.",
             ),
         )
-
-
-def _warn_of_forgotten_channels(channels: int, columns: int) -> None:
-    """Warn that the channels of training were too many to keep because a prior gave U many columns."""
-    warn(
-        f"{channels} training channels are too many to keep with the model, since the prior gives U {columns} columns: "
-        "they are scored as new channels, and the speakers and channels of training cannot be predicted. If you need "
-        "them, use no channel prior, or fewer dimensions (PCA).",
-        parameter="channel_prior",
-    )
 
 
 def warn_of_design(design: Design, statistics: Statistics) -> None:

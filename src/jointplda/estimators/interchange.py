@@ -63,17 +63,7 @@ def to_kaldi(model: Any, *, absorb_channel: bool = False) -> KaldiPlda:
 
 
 def to_covariances(plda: KaldiPlda) -> tuple[Array, Array, Array]:
-    """Covariances of a model: within = A^-1 A^-T, between = A^-1 diag(psi) A^-T.
-
-    Parameters
-    ----------
-    plda : KaldiPlda
-
-    Returns
-    -------
-    mean : ndarray, shape (d,)
-    between, within : ndarray, shape (d, d)
-    """
+    """Mean and covariances of a model: between = A^-1 diag(psi) A^-T, within = A^-1 A^-T."""
     try:
         back = np.linalg.inv(plda.transform)
     except np.linalg.LinAlgError:
@@ -86,15 +76,7 @@ def to_covariances(plda: KaldiPlda) -> tuple[Array, Array, Array]:
 def from_covariances(mean: Array, between: Array, within: Array) -> KaldiPlda:
     """A model from its covariances, by diagonalising both at once; psi in descending order.
 
-    Parameters
-    ----------
-    mean : ndarray, shape (d,)
-    between, within : ndarray, shape (d, d)
-        Symmetric; ``within`` positive definite, ``between`` positive semidefinite.
-
-    Returns
-    -------
-    plda : KaldiPlda
+    ``between`` and ``within`` (d, d) are symmetric; ``within`` is positive definite, ``between`` semidefinite.
     """
     mean, between, within = (np.asarray(a, dtype=np.float64) for a in (mean, between, within))
     for name, matrix in (("between", between), ("within", within)):

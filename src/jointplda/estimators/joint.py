@@ -71,23 +71,10 @@ class JointPLDA(BasePLDA):
 
     Attributes
     ----------
-    mean_ : (d,)
-    V_ : (d, Ry)
-        Its columns are orthogonal, the longest first.
-    U_ : (d, sum of channel ranks)
-        Loadings of all conditions side by side.
-    D_ : (d, d)
-        Noise precision.
-    channel_ranks_ : tuple of int
-        Number of columns of U of each condition.
-    log_likelihoods_ : (n_iter_,)
-        Log-likelihood after each iteration of EM in nats per sample, with every constant; penalised if there is a
-        prior. ``channel_share`` and ``channel_prior`` are applied after the last.
-    n_iter_, converged_ : int, bool
-    plan_ : Plan
-        The factor that was eliminated analytically, and the cost of an iteration.
-    training_ : dict
-        Numbers of samples, speakers and channels.
+    mean_, V_, U_, D_, G_, interaction_, channel_ranks_
+        The parameters; each is explained where it is defined.
+    log_likelihoods_, n_iter_, converged_, interrupted_, plan_, training_, fitted_
+        The course of the fit, and the whole of its result.
 
     Examples
     --------

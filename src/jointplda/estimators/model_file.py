@@ -10,7 +10,7 @@ import numpy as np
 
 from jointplda.errors import FileError, InputError
 from jointplda.model.fitted import FittedModel
-from jointplda.selection.selection_record import Selection
+from jointplda.selection.search import Selection
 from jointplda.storage.records import read_record, write_record
 
 LIBRARIES = ("jointplda", "numpy", "scipy", "scikit-learn")
@@ -102,22 +102,11 @@ def read_model(path: str | PathLike[str], estimator: str | None = None) -> Model
     return model
 
 
-def restore_feature_names(estimator: Any, model: ModelDescription) -> None:
-    """Set the feature names of an estimator that was fitted with names."""
-    if model.feature_names is not None:
-        estimator.feature_names_in_ = np.array(model.feature_names, dtype=object)
-
-
 def _check(path: str | PathLike[str], fitted: FittedModel) -> None:
     d = len(fitted.mean)
     arrays = (fitted.mean, *(factor.loading for factor in fitted.factors), fitted.precision)
-    shapes = [array.shape[:1] for array in arrays]
-    if (
-        set(shapes) != {(d,)}
-        or fitted.mean.ndim != 1
-        or any(array.ndim != 2 for array in arrays[1:])
-        or fitted.precision.shape != (d, d)
-    ):
+    loadings = all(factor.loading.shape == (d, factor.loading.shape[-1]) for factor in fitted.factors)
+    if not loadings or fitted.mean.shape != (d,) or fitted.precision.shape != (d, d):
         raise FileError(f"{path}: the shapes of mean, V, U and D do not agree.")
     if not all(np.isfinite(array).all() for array in arrays):
         raise FileError(f"{path}: the parameters are not all finite numbers.")

@@ -14,7 +14,7 @@ from jointplda.estimators import model_file
 from jointplda.estimators.automatic import JointPLDACV
 from jointplda.estimators.base import ModelEstimator
 from jointplda.estimators.joint import JointPLDA
-from jointplda.estimators.likelihood_methods import LikelihoodMethods
+from jointplda.estimators.model_methods import ModelMethods
 from jointplda.estimators.plain import PLDA
 from jointplda.preprocessing import STEPS, Center, LengthNorm, Reduce
 from jointplda.scoring.scorer import Scorer
@@ -22,7 +22,7 @@ from jointplda.scoring.scorer import Scorer
 MODELS: dict[str, type[ModelEstimator]] = {cls.__name__: cls for cls in (PLDA, JointPLDA, JointPLDACV)}
 
 
-class Pipeline(LikelihoodMethods, _SklearnPipeline):  # type: ignore[misc]
+class Pipeline(ModelMethods, _SklearnPipeline):  # type: ignore[misc]
     """Preprocessing and a model as one estimator, saved as one file.
 
     This is scikit-learn's ``Pipeline`` with three additions: ``channels`` reaches the model under that name, with and
@@ -40,7 +40,10 @@ class Pipeline(LikelihoodMethods, _SklearnPipeline):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any = None, channels: Any = None, **params: Any) -> Self:
         """Fit every step; only the model gets ``channels``."""
-        super().fit(X, y, **self._with_channels(channels, params))
+        if channels is not None:
+            routed = get_config()["enable_metadata_routing"]
+            params = {**params, "channels" if routed else f"{self.steps[-1][0]}__channels": channels}
+        super().fit(X, y, **params)
         return self
 
     def with_calibration(self, calibration: AffineCalibration | None) -> Self:
@@ -93,13 +96,6 @@ class Pipeline(LikelihoodMethods, _SklearnPipeline):  # type: ignore[misc]
         for _, _, step in self._iter(with_final=False):
             X = step.transform(X)
         return X
-
-    def _with_channels(self, channels: Any, params: dict[str, Any]) -> dict[str, Any]:
-        if channels is None:
-            return params
-        routed = get_config()["enable_metadata_routing"]
-        name = "channels" if routed else f"{self.steps[-1][0]}__channels"
-        return {**params, name: channels}
 
 
 def make_pipeline(*steps: Any) -> Pipeline:

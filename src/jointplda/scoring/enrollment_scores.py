@@ -12,7 +12,6 @@ from jointplda.scoring.known_channels import KnownChannels
 from jointplda.scoring.partitions import (
     Solver,
     WeightedPartitions,
-    all_partitions,
     beam_for,
     bell,
     joins,
@@ -49,11 +48,9 @@ class EnrollmentScorer:
             self._references[factors] = self.side(factors)[0].log_noise(self.X)
         return self._references[factors]
 
-    def known(self, enrollment: Enrollment, codes: IntArray | None) -> AnyArray:
+    def known(self, enrollment: Enrollment, codes: IntArray) -> AnyArray:
         """LLRs (models, tests) where channels are known; ``codes`` (tests, conditions) of the tests are -1 if new."""
         out = np.empty((len(enrollment), len(self.X)), dtype=self.dtype)
-        if codes is None:
-            codes = np.full((len(self.X), len(self.projections.conditions)), NEW, dtype=np.int64)
         for kind, tests in equal_rows(codes):
             for group in enrollment.groups:
                 level, channel = self._shared(group, kind, enrollment.trained)
@@ -120,18 +117,14 @@ class EnrollmentScorer:
         for n in np.unique(sizes):
             models = np.flatnonzero(sizes == n)
             width = beam_for(int(n), conditions, beam)
-            if bell(int(n)) ** conditions <= width:
-                partitions = all_partitions(int(n), priors[:, 0])
-                step = max(1, NUMBERS // (len(partitions.codes) * max(1, len(self.X) // 64 + 1)))
-                for start in range(0, len(models), step):
-                    batch = models[start : start + step]
-                    phi = np.stack([enrollment.samples[i] for i in batch])
-                    out[batch] = self._mixture(phi, partitions, priors, solver)
-            else:
-                for i in models:
-                    phi = enrollment.samples[i]
-                    partitions = likely_partitions(phi, np.tile(priors[:, 0], (len(phi), 1)), solver, width)
-                    out[i] = self._mixture(phi[None], partitions, priors, solver)[0]
+            exact = bell(int(n)) ** conditions <= width
+            while len(models):
+                first = enrollment.samples[models[0]]
+                partitions = likely_partitions(first, np.tile(priors[:, 0], (n, 1)), solver, width)
+                step = max(1, NUMBERS // (len(partitions.codes) * max(1, len(self.X) // 64 + 1))) if exact else 1
+                batch, models = models[:step], models[step:]
+                phi = np.stack([enrollment.samples[i] for i in batch])
+                out[batch] = self._mixture(phi, partitions, priors, solver)
         return out
 
     def _mixture(self, phi: Array, partitions: WeightedPartitions, priors: Array, solver: Solver) -> Array:

@@ -4,7 +4,7 @@ The log-likelihood of a pair is a quadratic form of phi for each option: which t
 and whether they share a new one. The LLR is the log of the ratio of two sums over options.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
 from itertools import product
@@ -49,16 +49,12 @@ class Form:
             K[np.ix_(e, t)],
         )
 
-    def pairs(self, E: Array, T: Array) -> Array:
-        """Values for rows of E with the same rows of T, (n,)."""
-        rows, columns = _one_side(E, *self.left), _one_side(T, *self.right)
-        result: Array = np.sum((E @ self.cross) * T, axis=1) + rows + columns + self.constant
-        return result
-
-    def matrix(self, E: Array, T: Array) -> Array:
-        """Values for all rows of E with all rows of T, (n, m)."""
-        rows, columns = _one_side(E, *self.left), _one_side(T, *self.right)
-        result: Array = (E @ self.cross) @ T.T
+    def values(self, E: Array, T: Array, paired: bool) -> Array:
+        """Values for rows of E with the same rows of T (n,) if ``paired``, else with all rows of T (n, m)."""
+        rows, columns, left = _one_side(E, *self.left), _one_side(T, *self.right), E @ self.cross
+        if paired:
+            return np.asarray(np.sum(left * T, axis=1) + rows + columns + self.constant)
+        result: Array = left @ T.T
         result += rows[:, None]
         result += columns + self.constant
         return result
@@ -140,16 +136,16 @@ class KnownChannelPairs:
             i = np.flatnonzero(self.which[0][rows] == a)
             for b in np.unique(self.which[1][columns]):
                 j = np.flatnonzero(self.which[1][columns] == b)
-                out[np.ix_(i, j)] = self._ratio(int(a), int(b), E[i], T[j], Form.matrix)
+                out[np.ix_(i, j)] = self._ratio(int(a), int(b), E[i], T[j], paired=False)
 
     def trials(self, pairs: IntArray, out: AnyArray) -> None:
         """Write the LLRs of listed pairs (n, 2)."""
         kinds = np.stack([self.which[0][pairs[:, 0]], self.which[1][pairs[:, 1]]], axis=1)
         for (a, b), rows in equal_rows(kinds):
             E, T = self.E[pairs[rows, 0]], self.T[pairs[rows, 1]]
-            out[rows] = self._ratio(int(a), int(b), E, T, Form.pairs)
+            out[rows] = self._ratio(int(a), int(b), E, T, paired=True)
 
-    def _ratio(self, a: int, b: int, E: Array, T: Array, values: Callable[[Form, Array, Array], Array]) -> Array:
+    def _ratio(self, a: int, b: int, E: Array, T: Array, *, paired: bool) -> Array:
         """Log of the ratio of two sums over the possible channels of the pairs."""
         per_condition = [
             list(pair_options(int(x), int(y), self.priors[k], None if self.weights is None else self.weights[k]))
@@ -161,7 +157,7 @@ class KnownChannelPairs:
             for side in (0, 1):
                 p = float(np.prod([probabilities[side] for _, *probabilities in choice]))
                 if p > 0.0:
-                    terms[side].append(values(self._form(side == 0, options), E, T) + np.log(p))
+                    terms[side].append(self._form(side == 0, options).values(E, T, paired) + np.log(p))
         top, bottom = (reduce(np.logaddexp, of_side) for of_side in terms)
         return top - bottom
 

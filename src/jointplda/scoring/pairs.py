@@ -10,13 +10,14 @@ so a matrix of them is one thin product per hypothesis. The LLR is the log of th
 """
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg import block_diag, solve_triangular
 
 from jointplda._parallel import in_pieces
 from jointplda._typing import AnyArray, Array, IntArray
@@ -24,7 +25,10 @@ from jointplda.linalg import cholesky
 from jointplda.model.parameters import CELL, CONDITION, Parameters
 
 Pattern = tuple[bool, ...]
+Key = tuple[bool, Pattern]  # whether the speaker is the same, and the pattern: one hypothesis
+Score = Callable[[slice], AnyArray]  # of pairs, from the columns of a hypothesis
 PIECE = 512
+UNKNOWN = 2  # of the states of a condition: channels that differ are 0, equal ones 1
 
 
 @dataclass(frozen=True)
@@ -94,19 +98,13 @@ class PairModel:
     @cached_property
     def _projections(self) -> Array:
         """Projections of all hypotheses side by side."""
-        return np.concatenate(
-            [np.zeros((len(self.parameters.mean), 0)), *(h.projection for h in self.hypotheses)], axis=1
-        )
+        return np.concatenate([h.projection for h in self.hypotheses], axis=1)
 
     @cached_property
     def _shares(self) -> Array:
         """Lambda of all hypotheses, each in a column of its own."""
-        sizes = [len(h.shares) for h in self.hypotheses]
-        table = np.zeros((sum(sizes), len(sizes)))
-        table[np.arange(sum(sizes)), np.repeat(np.arange(len(sizes)), sizes)] = np.concatenate(
-            [np.zeros(0), *(h.shares for h in self.hypotheses)]
-        )
-        return table
+        result: Array = block_diag(*(h.shares[:, None] for h in self.hypotheses))
+        return result
 
 
 @dataclass(frozen=True)
@@ -130,7 +128,7 @@ class PreparedSide:
         return 4.0 * float(np.finfo(self.table.dtype).eps) * float(np.abs(self.table[:, ends]).max(initial=0.0))
 
     @cached_property
-    def spans(self) -> dict[tuple[bool, Pattern], slice]:
+    def spans(self) -> dict[Key, slice]:
         """Columns of each hypothesis in the table."""
         spans, start = {}, 0
         for h in self.model.hypotheses:
@@ -138,7 +136,7 @@ class PreparedSide:
             start += len(h.shares) + 2
         return spans
 
-    def right(self, weights: dict[tuple[bool, Pattern], float]) -> AnyArray:
+    def right(self, weights: dict[Key, float]) -> AnyArray:
         """The columns [phi, 1, offset + constant + log prior] of the other side of a product."""
         table = self.table.copy()
         for h in self.model.hypotheses:
@@ -194,34 +192,27 @@ class PairScorer:
         self.left, self.spans, self.priors = left.table, left.spans, priors
         self.codes = None if left_codes is None or right_codes is None else (left_codes, right_codes)
         self.patterns = list(product((False, True), repeat=len(priors)))
-        self.marginal = self._log_priors(None)
-        folded = {
-            (same, pattern): value
-            for same, table in zip((True, False), self.marginal, strict=True)
-            for pattern, value in table.items()
-        }
-        self.right = right.right(folded if self.codes is None else {})
+        self.marginal = self._log_priors(np.full(len(priors), UNKNOWN))
+        self.right = right.right(self.marginal if self.codes is None else {})
         self._local = threading.local()
 
     def fill(self, rows: slice, columns: slice, out: AnyArray) -> None:
         """Write the LLRs of a block of the matrix."""
         left, right = self.left[rows], self.right[columns]
 
-        def score(key: tuple[bool, Pattern]) -> AnyArray | None:
-            span = self.spans.get(key)
-            return None if span is None else left[:, span] @ right[:, span].T
+        def score(span: slice) -> AnyArray:
+            result: AnyArray = left[:, span] @ right[:, span].T
+            return result
 
-        if self.codes is None:
-            if len(self.marginal[0]) == len(self.marginal[1]) == 2 and len(self.priors) == 1:
-                self._fill_two(left, right, out)
-            elif not len(self.priors):
-                span = self.spans[True, ()]
-                np.matmul(left[:, span], right[:, span].T, out=out)
-            else:
-                out[...] = self._ratio(score, self.marginal, folded=True)
-            return
-        a, b = self.codes[0][rows], self.codes[1][columns]
-        self._known(score, out, a[:, None, :], b[None, :, :])
+        if self.codes is not None:
+            self._known(score, out, self.codes[0][rows][:, None, :], self.codes[1][columns][None, :, :])
+        elif len(self.marginal) == 4 and len(self.priors) == 1:
+            self._fill_two(left, right, out)
+        elif not len(self.priors):
+            span = self.spans[True, ()]
+            np.matmul(left[:, span], right[:, span].T, out=out)
+        else:
+            out[...] = self._ratio(score, self.marginal, folded=True)
 
     def _fill_two(self, left: AnyArray, right: AnyArray, out: AnyArray) -> None:
         """One condition, not known: log (e^a + e^b) / (e^c + e^d), computed in buffers of this thread."""
@@ -231,17 +222,10 @@ class PairScorer:
         a, b, c = (buffer[: out.size].reshape(out.shape) for buffer in buffers)
         for key, result in (((True, (True,)), a), ((True, (False,)), b), ((False, (True,)), c)):
             np.matmul(left[:, self.spans[key]], right[:, self.spans[key]].T, out=result)
-        d = out.dtype.type(self.marginal[1][(False,)])
-        np.maximum(a, b, out=out)
-        np.subtract(a, b, out=a)
-        np.maximum(c, d, out=b)
-        np.subtract(c, d, out=c)
+        d = out.dtype.type(self.marginal[False, (False,)])
+        _log_sum_of_two(a, b, out)
+        _log_sum_of_two(c, d, b)
         np.subtract(out, b, out=out)
-        for term in (a, c):
-            np.abs(term, out=term)
-            np.negative(term, out=term)
-            np.exp(term, out=term)
-            np.add(term, 1.0, out=term)
         np.divide(a, c, out=a)
         np.log(a, out=a)
         np.add(out, a, out=out)
@@ -250,58 +234,54 @@ class PairScorer:
         """Write the LLRs of listed pairs (n, 2)."""
         left, right = self.left[pairs[:, 0]], self.right[pairs[:, 1]]
 
-        def score(key: tuple[bool, Pattern]) -> AnyArray | None:
-            span = self.spans.get(key)
-            return None if span is None else np.einsum("nd,nd->n", left[:, span], right[:, span])
+        def score(span: slice) -> AnyArray:
+            result: AnyArray = np.einsum("nd,nd->n", left[:, span], right[:, span])
+            return result
 
         if self.codes is None:
             out[...] = self._ratio(score, self.marginal, folded=True)
         else:
             self._known(score, out, self.codes[0][pairs[:, 0]], self.codes[1][pairs[:, 1]])
 
-    def _known(self, score: Any, out: AnyArray, a: IntArray, b: IntArray) -> None:
+    def _known(self, score: Score, out: AnyArray, a: IntArray, b: IntArray) -> None:
         """LLRs of pairs with channels a and b, which are different (0), the same (1) or not known (2)."""
-        state = np.where((a < 0) | (b < 0), 2, (a == b).astype(np.int64))
+        state = np.where((a < 0) | (b < 0), UNKNOWN, (a == b).astype(np.int64))
         index = (state * 3 ** np.arange(state.shape[-1])).sum(axis=-1)
-        cache: dict[tuple[bool, Pattern], AnyArray | None] = {}
+        cache: dict[int, AnyArray] = {}
 
-        def cached(key: tuple[bool, Pattern]) -> AnyArray | None:
-            if key not in cache:
-                cache[key] = score(key)
-            values = cache[key]
-            return None if values is None else values.copy()
+        def cached(span: slice) -> AnyArray:
+            if span.start not in cache:
+                cache[span.start] = score(span)
+            return cache[span.start].copy()
 
         for code in np.unique(index):
-            known = [int(code) // 3**k % 3 for k in range(state.shape[-1])]
-            values = self._ratio(cached, self._log_priors(known))
+            values = self._ratio(cached, self._log_priors(code // 3 ** np.arange(state.shape[-1]) % 3))
             np.copyto(out, np.broadcast_to(values, out.shape), where=index == code)
 
-    def _log_priors(self, known: list[int] | None) -> list[dict[Pattern, float]]:
-        """Log prior of every possible pattern, given the same speaker and given different speakers."""
-        result = []
-        for column in (0, 1):
-            priors = self.priors[:, column]
-            if known is not None:
-                priors = np.where(np.array(known, dtype=int) == 2, priors, known)
-            table = {}
+    def _log_priors(self, states: IntArray) -> dict[Key, float]:
+        """Log prior of every possible hypothesis, given its speakers and the state of each condition, as in _known."""
+        result = {}
+        for same_speaker, priors in zip((True, False), self.priors.T, strict=True):
+            priors = np.where(states == UNKNOWN, priors, states)
             for pattern in self.patterns:
                 p = float(np.prod(np.where(pattern, priors, 1.0 - priors)))
                 if p > 0.0:
-                    table[pattern] = float(np.log(p))
-            result.append(table)
+                    result[same_speaker, pattern] = float(np.log(p))
         return result
 
-    def _ratio(self, score: Any, log_priors: list[dict[Pattern, float]], folded: bool = False) -> AnyArray | float:
+    def _ratio(self, score: Score, log_priors: dict[Key, float], folded: bool = False) -> AnyArray:
         """Log of the ratio of two sums over patterns; ``folded`` scores include their log priors."""
-        sides = []
-        for same_speaker, table in zip((True, False), log_priors, strict=True):
-            terms = []
-            for pattern, log_prior in table.items():
-                value = score((same_speaker, pattern))
-                terms.append(log_prior if value is None else value if folded else _plus(value, log_prior))
-            sides.append(_log_sum_parts(terms))
-        (top, top_rest), (bottom, bottom_rest) = sides
-        result: Any = np.subtract(top, bottom, out=top) if isinstance(top, np.ndarray) else top - bottom
+        terms: dict[bool, list[Any]] = {True: [], False: []}
+        for key, log_prior in log_priors.items():
+            if key not in self.spans:
+                terms[key[0]].append(log_prior)
+                continue
+            values = score(self.spans[key])
+            if not folded and log_prior:
+                values += values.dtype.type(log_prior)
+            terms[key[0]].append(values)
+        (top, top_rest), (bottom, bottom_rest) = _log_sum_parts(terms[True]), _log_sum_parts(terms[False])
+        result: AnyArray = np.subtract(top, bottom, out=top)
         if top_rest is not None and bottom_rest is not None:
             top_rest /= bottom_rest
             result += np.log(top_rest, out=top_rest)
@@ -309,43 +289,32 @@ class PairScorer:
             result += np.log(top_rest, out=top_rest)
         elif bottom_rest is not None:
             result -= np.log(bottom_rest, out=bottom_rest)
-        ratio: AnyArray | float = result
-        return ratio
+        return result
 
 
-def _plus(value: AnyArray, number: float) -> AnyArray:
-    if number:
-        value += value.dtype.type(number)
-    return value
+def _log_sum_of_two(a: AnyArray, b: Any, largest: AnyArray) -> None:
+    """Write the larger of a and b, and overwrite a with exp(-|a - b|) + 1, whose log is the rest of log (e^a + e^b)."""
+    np.maximum(a, b, out=largest)
+    np.subtract(a, b, out=a)
+    np.abs(a, out=a)
+    np.negative(a, out=a)
+    np.exp(a, out=a)
+    np.add(a, 1.0, out=a)
 
 
-def _log_sum_parts(terms: list[AnyArray | float]) -> tuple[Any, Any]:
+def _log_sum_parts(terms: list[Any]) -> tuple[Any, AnyArray | None]:
     """Log-sum-exp as (largest, sum of exp(term - largest)), the second None for a single term; overwrites the terms."""
-    if len(terms) == 1:
-        return terms[0], None
-    arrays: list[AnyArray] = [term for term in terms if isinstance(term, np.ndarray)]
-    numbers: list[float] = [term for term in terms if not isinstance(term, np.ndarray)]
-    if not arrays:
-        return float(np.logaddexp.reduce(numbers)), None
-    if len(terms) == 2:
-        other: Any = arrays[1] if len(arrays) == 2 else arrays[0].dtype.type(numbers[0])
-        largest = np.maximum(arrays[0], other)
-        rest = arrays[0]
-        rest -= other
-        np.abs(rest, out=rest)
-        np.negative(rest, out=rest)
-        np.exp(rest, out=rest)
-        rest += 1
-        return largest, rest
-    largest = arrays[0].copy()
-    for term in arrays[1:]:
-        np.maximum(largest, term, out=largest)
-    for number in numbers:
-        np.maximum(largest, largest.dtype.type(number), out=largest)
-    rest = np.zeros_like(largest)
-    for term in arrays:
-        term -= largest
-        rest += np.exp(term, out=term)
-    for number in numbers:
-        rest += np.exp(largest.dtype.type(number) - largest)
+    first, *others = sorted(terms, key=np.ndim, reverse=True)  # "nothing shared" is a number, and comes last
+    if not others:
+        return first, None
+    largest = np.empty_like(first)
+    if len(others) == 1:
+        _log_sum_of_two(first, others[0], largest)
+        return largest, first
+    np.maximum(first, others[0], out=largest)
+    for other in others[1:]:
+        np.maximum(largest, other, out=largest)
+    rest, scratch = np.zeros_like(first), np.empty_like(first)
+    for term in (first, *others):
+        rest += np.exp(np.subtract(term, largest, out=scratch), out=scratch)
     return largest, rest

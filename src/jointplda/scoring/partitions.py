@@ -91,11 +91,6 @@ def joins(codes: IntArray, priors: Array) -> Iterator[tuple[tuple[int, ...], flo
             yield tuple(level for level, _ in choice), gain
 
 
-def start(conditions: int) -> WeightedPartitions:
-    """The only partition of no samples."""
-    return WeightedPartitions(np.zeros((1, 0, conditions), dtype=np.int64), np.zeros(1))
-
-
 class Solver:
     """Evidence of samples under many assignments, where Lambda of equal assignments is factored once.
 
@@ -138,18 +133,12 @@ def _by_size(codes: IntArray) -> IntArray:
     return number
 
 
-def all_partitions(n: int, priors: Array) -> WeightedPartitions:
-    """Every partition of n samples that the prior (conditions,) allows."""
-    partitions = start(len(priors))
-    for _ in range(n):
-        partitions = extend(partitions, priors)
-    return partitions
-
-
 def likely_partitions(
     phi: Array, priors: Array, solver: Solver, beam: int, speakers: IntArray | None = None
 ) -> WeightedPartitions:
     """Likely partitions of a set by beam search: samples are added one by one, and the most probable partitions kept.
+
+    With a beam as wide as all partitions they are all that the prior allows, whatever the samples.
 
     Parameters
     ----------
@@ -162,7 +151,7 @@ def likely_partitions(
     speakers : (n,) int64, optional
         Speaker of each sample; default: the same.
     """
-    partitions = start(priors.shape[1])
+    partitions = WeightedPartitions(np.zeros((1, 0, priors.shape[1]), dtype=np.int64), np.zeros(1))
     for i in range(len(phi)):
         partitions = extend(partitions, priors[i])
         if len(partitions.codes) > beam:

@@ -20,16 +20,24 @@ from jointplda.errors import InputError, warn
 from jointplda.labels import MISSING, encode
 from jointplda.model.fitted import FittedModel
 from jointplda.progress import ProgressCallback
-from jointplda.scoring.channel_arguments import ChannelArguments, Labels, check_length, names_of
 from jointplda.scoring.enrollment import Enrollment, enroll_known
 from jointplda.scoring.enrollment_scores import EnrollmentScorer
 from jointplda.scoring.known_channels import KnownChannels
 from jointplda.scoring.known_pairs import KnownChannelPairs
 from jointplda.scoring.pairs import PairModel, PairScorer, PreparedSide, TrialScorer
 from jointplda.scoring.partitions import Solver
-from jointplda.scoring.projection import Projection, Projections
+from jointplda.scoring.projection import Projections
+from jointplda.scoring.score_arguments import (
+    ChannelArguments,
+    Labels,
+    beam_width,
+    check_length,
+    checked_pairs,
+    chosen_models,
+    names_of,
+    score_dtype,
+)
 from jointplda.scoring.sets import SetScorer
-from jointplda.scoring.trial_arguments import beam_width, checked_pairs, chosen_models, score_dtype
 
 FLOAT32_ERROR = 2e-3
 TRIALS = 2**11
@@ -65,11 +73,6 @@ class Scorer:
     def projections(self) -> Projections:
         """All projections of samples on the latents."""
         return Projections(self.fitted.scored)
-
-    @property
-    def projection(self) -> Projection:
-        """The projection that keeps every factor that samples can share."""
-        return self.projections.shared
 
     @cached_property
     def known_channels(self) -> KnownChannels:
@@ -122,7 +125,7 @@ class Scorer:
                     raise InputError(problem, parameter=parameter)
             known = self.known_channels
             weights = None if weights is None else self.arguments.weights(weights, known.training)
-            phi_E, phi_T = (self.projection.project(np.asarray(X, dtype=np.float64)) for X in (E, T))
+            phi_E, phi_T = (self.projections.shared.project(np.asarray(X, dtype=np.float64)) for X in (E, T))
             return KnownChannelPairs(known, phi_E, phi_T, first, second, priors, weights), (len(E), len(T)), dtype
         left, right = self._prepared(E, T, dtype, exact=options.dtype is not None)
         codes = (None, None) if of_enroll is None and of_test is None else (first, second)
@@ -153,7 +156,7 @@ class Scorer:
         if (codes == MISSING).any():
             rows = np.flatnonzero(codes == MISSING)[:5].tolist()
             raise InputError(f"every sample needs a model, and row(s) {rows} have none.", parameter="models")
-        phi, scored = self.projection.project(matrix), self.fitted.scored
+        phi, scored = self.projections.shared.project(matrix), self.fitted.scored
         if channels is None and self.projections.conditions:
             order = np.argsort(codes, kind="stable")
             samples = np.split(phi[order], np.cumsum(np.bincount(codes, minlength=len(labels)))[:-1])
@@ -161,7 +164,7 @@ class Scorer:
         known = self._known_or_none(use_training and channels is not None)
         trained = self._training_labels(known is not None)
         levels, names = self.arguments.codes(channels, trained, len(matrix), "channels")
-        groups = enroll_known(phi, codes, levels, len(labels), Solver(self.projection), known)
+        groups = enroll_known(phi, codes, levels, len(labels), Solver(self.projections.shared), known)
         return Enrollment(tuple(labels), True, names, names_of(channels), known is not None, groups, (), scored)
 
     def against(self, enrollment: Enrollment, test: Any, models: Any, options: ScoreOptions) -> AnyArray:
@@ -176,11 +179,9 @@ class Scorer:
         known, dtype = self.known_channels if enrollment.trained else None, score_dtype(options.dtype, test)
         scorer = EnrollmentScorer(self.projections, matrix, dtype, known)
         if enrollment.channels_known:
-            codes = None
-            if test_channels is not None:
-                labels, names = enrollment.channel_labels, enrollment.conditions
-                codes, _ = self.arguments.codes(test_channels, labels, len(matrix), "test_channels", names)
-                codes = np.where(codes < [len(of_condition) for of_condition in labels], codes, MISSING)
+            labels, names = enrollment.channel_labels, enrollment.conditions
+            codes, _ = self.arguments.codes(test_channels, labels, len(matrix), "test_channels", names)
+            codes = np.where(codes < [len(of_condition) for of_condition in labels], codes, MISSING)
             return calibrate(scorer.known(enrollment, codes)[chosen])
         if test_channels is not None:
             problem = "the models were enrolled without channels; give enroll() their channels."
@@ -191,13 +192,13 @@ class Scorer:
     def sets(self, sets_a: list[Any], sets_b: list[Any], pairs: Any, options: ScoreOptions) -> Array:
         """LLRs of sets of samples against sets of samples, (len(sets_a), len(sets_b)), or (n,) of listed pairs."""
         sides = [
-            [self.projection.project(self._samples(X, parameter)) for X in sets]
+            [self.projections.shared.project(self._samples(X, parameter)) for X in sets]
             for parameter, sets in (("sets_a", sets_a), ("sets_b", sets_b))
         ]
         labels, known = self._training_labels(options.use_training), self._known_or_none(options.use_training)
         codes = self.arguments.set_codes(sides, options.channels, labels)
         priors = self.arguments.priors(options.same_channel)
-        scorer = SetScorer(self.projection, priors, beam_width(options.beam), known)
+        scorer = SetScorer(self.projections.shared, priors, beam_width(options.beam), known)
         shape = len(sides[0]), len(sides[1])
         rows = np.argwhere(np.ones(shape)) if pairs is None else checked_pairs(pairs, *shape)
         result = np.empty(len(rows))

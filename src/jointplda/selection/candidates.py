@@ -61,46 +61,31 @@ def worse(result: CandidateResult, other: CandidateResult) -> bool:
     return bool(difference.mean() > _standard_error(difference) + 1e-12)
 
 
-def changed_ranks(candidate: ModelSettings) -> Sequence[ModelSettings]:
-    """Candidates with half the columns of U, and with none, for each condition in turn."""
-    candidates = []
-    for k, rank in enumerate(candidate.channel_rank):
+def changed_interactions(start: ModelSettings, forms: Sequence[float | str]) -> list[ModelSettings]:
+    """Candidates with other forms of the interaction, if there are channels."""
+    return [replace(start, interaction=form) for form in forms if form != start.interaction and any(start.channel_rank)]
+
+
+def changed_settings(start: ModelSettings, priors_of_channels: bool) -> list[ModelSettings]:
+    """Candidates with one other setting each.
+
+    In turn scores count on the interaction less, each condition has half the columns of U or none, and the prior of
+    each U (only if ``priors_of_channels``), of the noise and of the speaker is weaker or stronger.
+    """
+    shares = (0.5, 0.0) if start.interaction else ()
+    changed = [replace(start, cell_share=share) for share in shares]
+    for k, rank in enumerate(start.channel_rank):
         for fewer in dict.fromkeys((rank // 2, 0)):
             if fewer < rank:
-                ranks = _with(candidate.channel_rank, k, fewer)
-                priors = candidate.channel_prior if fewer else _with(candidate.channel_prior, k, 0.0)
-                form = candidate.interaction if any(ranks) else 0.0
-                candidates.append(replace(candidate, channel_rank=ranks, channel_prior=priors, interaction=form))
-    return candidates
-
-
-def changed_interactions(candidate: ModelSettings, forms: Sequence[float | str]) -> Sequence[ModelSettings]:
-    """Candidates with other forms of the interaction, and with scores that count on it less."""
-    if not any(candidate.channel_rank):
-        return []
-    shares = (0.5, 0.0) if candidate.interaction else ()
-    return [
-        *(replace(candidate, interaction=form) for form in forms if form != candidate.interaction),
-        *(replace(candidate, cell_share=share) for share in shares),
-    ]
-
-
-def changed_priors(candidate: ModelSettings) -> Sequence[ModelSettings]:
-    """Candidates with a stronger or weaker prior of the noise, or of the speaker."""
-    return [
-        *(replace(candidate, noise_prior=s) for s in neighbours(candidate.noise_prior)),
-        *(replace(candidate, speaker_prior=s) for s in neighbours(candidate.speaker_prior)),
-    ]
-
-
-def changed_channel_priors(candidate: ModelSettings) -> Sequence[ModelSettings]:
-    """Candidates with a stronger or weaker prior of U, for each condition in turn."""
-    return [
-        replace(candidate, channel_prior=_with(candidate.channel_prior, k, s))
-        for k, strength in enumerate(candidate.channel_prior)
-        if strength
-        for s in neighbours(strength)
-    ]
+                ranks = _with(start.channel_rank, k, fewer)
+                priors = start.channel_prior if fewer else _with(start.channel_prior, k, 0.0)
+                form = start.interaction if any(ranks) else 0.0
+                changed.append(replace(start, channel_rank=ranks, channel_prior=priors, interaction=form))
+    for k, strength in enumerate(start.channel_prior if priors_of_channels else ()):
+        weaker_and_stronger = neighbours(strength) if strength else ()
+        changed += [replace(start, channel_prior=_with(start.channel_prior, k, s)) for s in weaker_and_stronger]
+    changed += [replace(start, noise_prior=s) for s in neighbours(start.noise_prior)]
+    return changed + [replace(start, speaker_prior=s) for s in neighbours(start.speaker_prior)]
 
 
 def _with(values: tuple[Any, ...], k: int, value: Any) -> tuple[Any, ...]:

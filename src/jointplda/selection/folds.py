@@ -14,9 +14,25 @@ from jointplda.errors import InputError
 from jointplda.labels import MISSING
 from jointplda.model.fit import FitMemory, fit
 from jointplda.model.fitted import FittedModel
+from jointplda.model.settings import ModelSettings
 from jointplda.model.statistics import Statistics, encode_all
 from jointplda.selection.fold_trials import Pairs, all_pairs, trial_rows
-from jointplda.selection.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How embeddings become a fitted model.
+
+    Attributes
+    ----------
+    settings : ModelSettings
+        Of the model.
+    front_end : tuple of transformers
+        Unfitted steps that come before the model.
+    """
+
+    settings: ModelSettings
+    front_end: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -89,23 +105,15 @@ class _Encoded:
 
     def statistics(self, rows: IntArray | None) -> Statistics:
         """Statistics of these rows, or of all. Weights of 1 keep the rounding that folds have always had."""
-        weights = None if rows is None else np.ones(len(rows))
-        return Statistics.from_codes(
-            self.matrix,
-            self.codes,
-            self.labels,
-            self.conditions,
-            rows=rows,
-            weights=weights,
-            cells=bool(self.conditions),
-        )
+        weights, cells = None if rows is None else np.ones(len(rows)), bool(self.conditions)
+        encoded = self.matrix, self.codes, self.labels, self.conditions
+        return Statistics.from_codes(*encoded, rows=rows, weights=weights, cells=cells)
 
     def fold(self, training: Statistics, rows: IntArray, rng: np.random.Generator) -> Fold:
         """A fold that holds out these rows, of which it keeps a limited number."""
         rows = rows[trial_rows(self.codes[rows], rng)]
-        held_out = np.asarray(self.matrix[rows], dtype=np.float64)
-        codes = self.codes[rows]
-        return Fold(training, held_out, codes, all_pairs(codes), tuple(self.labels[1:]))
+        X, codes = np.asarray(self.matrix[rows], dtype=np.float64), self.codes[rows]
+        return Fold(training, X, codes, all_pairs(codes), tuple(self.labels[1:]))
 
 
 def _random_folds(encoded: _Encoded, number: int, rng: np.random.Generator) -> Folds:

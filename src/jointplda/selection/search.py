@@ -1,7 +1,9 @@
-"""The search for settings: candidates are tried on held-out speakers, and one is chosen."""
+"""The search for settings: candidates are tried on held-out speakers, one is chosen, and all are recorded."""
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -15,19 +17,16 @@ from jointplda.progress import Progress, ProgressCallback
 from jointplda.scoring.pairs import PairModel, PairScorer, PreparedSide
 from jointplda.selection.candidates import (
     CandidateResult,
-    changed_channel_priors,
     changed_interactions,
-    changed_priors,
-    changed_ranks,
+    changed_settings,
     neighbours,
     strongest,
     worse,
 )
 from jointplda.selection.design import Design
 from jointplda.selection.fold_trials import type_weights
-from jointplda.selection.folds import Folds, moved_samples
-from jointplda.selection.held_out_calibration import CalibrationTrials
-from jointplda.selection.recipe import Recipe
+from jointplda.selection.folds import Folds, Recipe, moved_samples
+from jointplda.selection.held_out_calibration import CalibrationTrials, HeldOutCllr
 
 FIRST_STRENGTHS = (0.3, 1.0, 3.0)
 CONFOUNDED_STRENGTHS = (1.0, 3.0, 10.0, 30.0)
@@ -138,13 +137,9 @@ class Search:
         none, and the strengths of single priors.
         """
         start = best.candidate
-        changes = [*changed_interactions(start, self.forms)]
-        if self.design.confounded:  # no trial shows what scores should count on
-            changes = [one for one in changes if one.cell_share == start.cell_share]
-        else:
-            changes += changed_ranks(start)
-            changes += changed_channel_priors(start) if self.channel_priors is None else ()
-            changes += changed_priors(start)
+        changes = changed_interactions(start, self.forms)
+        if not self.design.confounded:  # else no trial shows what scores should count on
+            changes += changed_settings(start, self.channel_priors is None)
         for candidate in changes:
             result = self.attempt(candidate)
             if result.criterion < best.criterion and worse(best, result):
@@ -208,6 +203,62 @@ def _cell_sizes(statistics: Statistics) -> int:
 def _matrix(left: PreparedSide, right: PreparedSide, priors: Array) -> Array:
     """Log-likelihood ratios of every sample of one side against every sample of the other."""
     scores = np.empty((len(left), len(right)))
-    every = slice(None)
-    PairScorer(left, right, priors).fill(every, every, scores)
+    PairScorer(left, right, priors).fill(slice(None), slice(None), scores)
     return scores
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A finished search.
+
+    Attributes
+    ----------
+    candidates : tuple of CandidateResult
+        All candidates in the order in which they were tried; one of them is chosen.
+    design : Design
+        How speakers and channels are crossed in training.
+    held_out : HeldOutCllr
+        Cllr on held-out training speakers, before and after calibration.
+    """
+
+    candidates: tuple[CandidateResult, ...]
+    design: Design
+    held_out: HeldOutCllr
+
+    @cached_property
+    def best_index(self) -> int:
+        """Position of the chosen candidate."""
+        return next(i for i, result in enumerate(self.candidates) if result.chosen)
+
+    @property
+    def chosen(self) -> CandidateResult:
+        """The candidate that was chosen."""
+        return self.candidates[self.best_index]
+
+    def results(self) -> dict[str, Any]:
+        """Columns with one entry per candidate, as in scikit-learn's ``cv_results_``.
+
+        ``test_score`` is -minCllr in bits, so that greater is better; ``cllr`` is that of raw scores. EM of a candidate
+        starts where that of an earlier one ended, so a fit from scratch may differ in the third digit.
+        """
+        params = [result.candidate.searched for result in self.candidates]
+        names = list(dict.fromkeys(name for settings in params for name in settings))
+        scores = -np.array([result.min_cllrs for result in self.candidates])
+        means = scores.mean(axis=1)
+        return {
+            "params": params,
+            **{f"param_{name}": _objects([settings.get(name) for settings in params]) for name in names},
+            **{f"split{i}_test_score": column for i, column in enumerate(scores.T)},
+            "mean_test_score": means,
+            "std_test_score": scores.std(axis=1),
+            "rank_test_score": np.array([1 + int(np.sum(means > mean)) for mean in means]),
+            "mean_cllr": np.array([result.cllrs for result in self.candidates]).mean(axis=1),
+            "fit_time": np.array([result.seconds for result in self.candidates]),
+            "chosen": np.array([result.chosen for result in self.candidates]),
+        }
+
+
+def _objects(values: list[Any]) -> Any:
+    column = np.empty(len(values), dtype=object)
+    column[:] = values
+    return column

@@ -57,7 +57,8 @@ def encode(value: Any, hint: Any, name: str, tensors: Tensors) -> Any:
         return {"tensor": name}
     if isinstance(value, csr_array):
         parts = {"data": value.data, "indices": value.indices, "indptr": value.indptr}
-        tensors |= {f"{name}.{part}": _wide(array) for part, array in parts.items()}
+        wide = {part: array.astype(np.int64) if array.dtype.kind == "i" else array for part, array in parts.items()}
+        tensors |= {f"{name}.{part}": array for part, array in wide.items()}
         return {"sparse": name, "shape": list(value.shape)}
     if is_labels(hint):
         tensors[name] = pack_labels(value)
@@ -80,7 +81,10 @@ def _encode_mapping(value: Mapping[Any, Any], hint: Any, name: str, tensors: Ten
     of = (get_args(hint) or (Any, Any))[1]
     if all(isinstance(key, str) for key in value):
         return {key: encode(part, of, f"{name}.{key}", tensors) for key, part in value.items()}
-    return [[_plain_key(key), encode(part, of, f"{name}.{i}", tensors)] for i, (key, part) in enumerate(value.items())]
+    return [
+        [list(key) if isinstance(key, tuple) else key, encode(part, of, f"{name}.{i}", tensors)]
+        for i, (key, part) in enumerate(value.items())
+    ]
 
 
 def decode(value: Any, hint: Any, tensors: Tensors) -> Any:
@@ -94,7 +98,9 @@ def decode(value: Any, hint: Any, tensors: Tensors) -> Any:
         data, indices, indptr = (tensors[f"{value['sparse']}.{part}"] for part in ("data", "indices", "indptr"))
         return csr_array((data, indices, indptr), shape=tuple(value["shape"]))
     if hint is Any:
-        return tensors[value["tensor"]] if isinstance(value, dict) and set(value) == {"tensor"} else _any(value)
+        if isinstance(value, dict) and set(value) != {"tensor"}:
+            return {key: decode(part, Any, {}) for key, part in value.items()}
+        return tensors[value["tensor"]] if isinstance(value, dict) else value
     if get_origin(hint) is np.ndarray:
         return tensors[value["tensor"]]
     if is_dataclass(hint):
@@ -105,7 +111,7 @@ def decode(value: Any, hint: Any, tensors: Tensors) -> Any:
     if isinstance(origin, type) and issubclass(origin, Mapping):
         of = get_args(hint)
         pairs = value.items() if isinstance(value, dict) else value
-        return {_key(key, of[0]): decode(part, of[1], tensors) for key, part in pairs}
+        return {tuple(key) if get_origin(of[0]) is tuple else key: decode(part, of[1], tensors) for key, part in pairs}
     if hint is float:
         return float(value)
     if type(value) is not hint:
@@ -166,18 +172,6 @@ def _plain(value: Any, name: str) -> Any:
     raise FileError(f"{name}: a value of type {type(value).__name__} cannot be stored in a file ({value!r:.50}).")
 
 
-def _plain_key(key: Any) -> Any:
-    return list(key) if isinstance(key, tuple) else key
-
-
-def _key(key: Any, hint: Any) -> Any:
-    return tuple(key) if get_origin(hint) is tuple else key
-
-
-def _any(value: Any) -> Any:
-    return {key: decode(part, Any, {}) for key, part in value.items()} if isinstance(value, dict) else value
-
-
 def _without_none(hint: Any) -> Any:
     """The type T of a hint ``T | None``."""
     if get_origin(hint) in (Union, UnionType):
@@ -191,7 +185,3 @@ def _part_hint(hint: Any, i: int) -> Any:
     if not arguments:
         return Any
     return arguments[0] if len(arguments) == 2 and arguments[1] is Ellipsis else arguments[i]
-
-
-def _wide(array: AnyArray) -> AnyArray:
-    return array.astype(np.int64) if array.dtype.kind == "i" else array
