@@ -23,9 +23,8 @@ from examples.splits import split_by_speaker
 from threadpoolctl import threadpool_limits
 
 from jointplda import PLDA, JointPLDA, automatic_pipeline
-from jointplda.evaluation.labelled_samples import LabelledSamples
-from jointplda.evaluation.protocol import trials_of
-from jointplda.evaluation.systems import AUTOMATIC, Recipe, run_systems
+from jointplda.evaluation.protocol import LabelledSamples, trials_of
+from jointplda.evaluation.systems import AUTOMATIC, ComparedSettings, run_systems
 from jointplda.labels import ConditionColumns
 from jointplda.metrics import CROSS_SAME, Measure, MeasureKind, bootstrap, eer, measure, type_pairs
 
@@ -76,7 +75,7 @@ def same_shrinkage(pipe, data):
 def systems_of(data, few):
     """Names, scores and whether they are log-likelihood ratios, of every system on one split."""
     wanted = ["cosine", AUTOMATIC] if few else list(NAMES)
-    for system in run_systems(data.train, data.test, data.pairs, Recipe(tol=1e-4), systems=wanted):
+    for system in run_systems(data.train, data.test, data.pairs, ComparedSettings(tol=1e-4), systems=wanted):
         yield NAMES[system.name], system.scores, system.is_llr
         if few and system.name == AUTOMATIC:
             yield SAME, np.asarray(same_shrinkage(system.model, data)), True

@@ -50,8 +50,6 @@ def interaction(rng, parameters):
             iteration(statistics, parameters),
             iteration(means, parameters, within, 0.5),
             iteration(held, parameters, left),
-            iteration(means, parameters, within, 0.5),
-            iteration(held, parameters, left),
         )
         print(f"\n{name} cells: {1e3 * plain:.1f} ms an iteration, {1e3 * interacting:.1f} ms with an interaction")
         if limit:

@@ -18,7 +18,7 @@ import numpy as np
 from examples.splits import split_by_speaker
 
 from jointplda import JointPLDA, make_pipeline
-from jointplda.evaluation.labelled_samples import LabelledSamples
+from jointplda.evaluation.protocol import LabelledSamples
 from jointplda.labels import ConditionColumns
 from jointplda.metrics import cllr, eer, min_cllr
 from jointplda.preprocessing import Center, LengthNorm, Reduce

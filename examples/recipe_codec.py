@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import sets
 from jointplda import automatic_pipeline
-from jointplda.evaluation.systems import AUTOMATIC, Recipe, run_systems
+from jointplda.evaluation.systems import AUTOMATIC, ComparedSettings, run_systems
 
 LIKELIHOOD = {"cosine": "cosine", "PLDA": "PLDA, maximum likelihood", "Joint PLDA": "Joint PLDA, maximum likelihood"}
 
@@ -42,7 +42,9 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     rows = []
     with sets.readable_warnings():
-        for system in run_systems(data.train, data.test, data.pairs, Recipe(tol=1e-4), systems=list(LIKELIHOOD)):
+        for system in run_systems(
+            data.train, data.test, data.pairs, ComparedSettings(tol=1e-4), systems=list(LIKELIHOOD)
+        ):
             rows.append({"system": LIKELIHOOD[system.name], **sets.figures(system.scores, data, is_llr=system.is_llr)})
     scores = pipe.score_trials(data.test.X, data.test.X, data.pairs)
     rows.append({"system": AUTOMATIC, **sets.figures(scores, data)})

@@ -12,8 +12,7 @@ import numpy as np
 
 from jointplda import PLDA, JointPLDA, JointPLDACV, Pipeline
 from jointplda._typing import AnyArray
-from jointplda.evaluation.labelled_samples import LabelledSamples
-from jointplda.evaluation.protocol import Experiment, trials_of
+from jointplda.evaluation.protocol import Experiment, LabelledSamples, trials_of
 from jointplda.labels import ConditionColumns
 from jointplda.metrics import CROSS_SAME, eer, measure, type_pairs
 from jointplda.selection.design import Design

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from jointplda.evaluation.labelled_samples import LabelledSamples
+from jointplda.evaluation.protocol import LabelledSamples
 
 
 def split_by_speaker(

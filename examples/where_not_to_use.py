@@ -28,8 +28,7 @@ from scipy.linalg import null_space
 import sets
 from jointplda import JointPLDA, automatic_pipeline, make_pipeline
 from jointplda._typing import Array
-from jointplda.evaluation.labelled_samples import LabelledSamples
-from jointplda.evaluation.protocol import Experiment
+from jointplda.evaluation.protocol import Experiment, LabelledSamples
 from jointplda.selection.design import Design
 
 UNTESTED = "Joint PLDA, untested"

@@ -13,7 +13,7 @@ from jointplda.calibration import fit_affine
 from jointplda.commands import plan_output
 from jointplda.commands.demo_run import EXPORTED_TRIALS
 from jointplda.commands.plan_output import planned_dimension
-from jointplda.evaluation.labelled_samples import LabelledSamples
+from jointplda.evaluation.protocol import LabelledSamples
 from jointplda.formats import read_scores
 from jointplda.preprocessing import LDA, PCA, Center, LengthNorm, Reduce
 from worlds.command_line import TRAIN, run, score_arguments, train_arguments

@@ -13,7 +13,7 @@ from jointplda.calibration import fit_affine
 from jointplda.commands.app import COMMANDS, app
 from jointplda.commands.training_options import DEFAULTS
 from jointplda.evaluation.evaluate import EvaluationSettings
-from jointplda.evaluation.systems import Recipe
+from jointplda.evaluation.systems import ComparedSettings
 from jointplda.model.settings import AUTOMATIC
 from worlds.command_line import all_commands, run
 
@@ -47,7 +47,7 @@ def shown(path, name):
 
 def test_the_defaults_in_the_help_are_those_of_the_library():
     joint, plain, search = defaults(JointPLDA), defaults(PLDA), defaults(JointPLDACV)
-    recipe = {**vars(Recipe()), **DEFAULTS}
+    recipe = {**vars(ComparedSettings()), **DEFAULTS}
     for name in ("max_iter", "tol"):
         assert joint[name] == plain[name]
         text = f"{search[name]:g}, or {joint[name]:g} with --no-auto"

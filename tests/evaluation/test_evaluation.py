@@ -10,9 +10,8 @@ from jointplda import metrics
 from jointplda.errors import DataWarning, InputError
 from jointplda.evaluation import join
 from jointplda.evaluation.evaluate import EvaluationSettings, TrialSides, evaluate
-from jointplda.evaluation.labelled_samples import LabelledSamples
-from jointplda.evaluation.protocol import all_pairs, held_out, trials_of
-from jointplda.evaluation.systems import ChannelMeans, Recipe, run_systems
+from jointplda.evaluation.protocol import LabelledSamples, all_pairs, held_out, trials_of
+from jointplda.evaluation.systems import ChannelMeans, ComparedSettings, run_systems
 from jointplda.labels import ConditionColumns
 from jointplda.progress import Progress
 from jointplda.trial_list import ScoreTable, Trials
@@ -205,7 +204,7 @@ def run_quietly(*args, **settings):
 
 def test_progress_of_systems_and_of_the_bootstrap():
     train, test = small_samples([f"t{i}" for i in range(12)]), small_samples(["x", "y", "z"], 1)
-    steps, recipe = [], Recipe(pca=4, max_iter=3, tol=0.0)
+    steps, recipe = [], ComparedSettings(pca=4, max_iter=3, tol=0.0)
     run_quietly(train, test, all_pairs(12), recipe, systems=["cosine", "PLDA", "Joint PLDA"], callback=steps.append)
     counted = [(step.stage, step.done, step.total) for step in steps]
     assert counted == [("cosine", 0, 3), *((name, k, 3) for name in ("PLDA", "Joint PLDA") for k in range(4))]
@@ -221,7 +220,7 @@ def test_progress_of_systems_and_of_the_bootstrap():
 def test_descriptions_say_what_was_trained():
     train, test = small_samples([f"t{i}" for i in range(12)]), small_samples(["x", "y", "z"], 1)
     data = train, test, all_pairs(12)
-    recipe = Recipe(pca=4, lda=3, speaker_rank=2, channel_rank=1, max_iter=3)
+    recipe = ComparedSettings(pca=4, lda=3, speaker_rank=2, channel_rank=1, max_iter=3)
     found = run_quietly(*data, recipe, systems=["LDA + PLDA", "PLDA", "Joint PLDA"])
     steps = {name: [type(step).__name__ for _, step in each.model.steps] for name, each in found.items()}
     assert steps == {
@@ -239,13 +238,15 @@ def test_descriptions_say_what_was_trained():
     )
     assert found["PLDA"].model[-1].V_.shape == (4, 2)
     assert found["PLDA"].model[-1].channel_rank == 0
-    shrunk = run_quietly(*data, Recipe(pca=4, noise_prior=2, speaker_prior=0.5), systems=["Joint PLDA"])["Joint PLDA"]
+    shrunk = run_quietly(*data, ComparedSettings(pca=4, noise_prior=2, speaker_prior=0.5), systems=["Joint PLDA"])[
+        "Joint PLDA"
+    ]
     assert shrunk.description == (
         "Centred, length-normalised, PCA to 4 dimensions; Joint PLDA with V of rank 4, U of rank 1 for language, "
         "noise_prior 2, speaker_prior 0.5"
     )
     assert (shrunk.model[-1].noise_prior, shrunk.model[-1].speaker_prior) == (2, 0.5)
-    ranked = run_quietly(*data, Recipe(pca=4, speaker_rank=2, speaker_prior=0.5), systems=["PLDA"])["PLDA"]
+    ranked = run_quietly(*data, ComparedSettings(pca=4, speaker_rank=2, speaker_prior=0.5), systems=["PLDA"])["PLDA"]
     assert "V of rank 4" in ranked.description
 
 
@@ -265,7 +266,7 @@ def test_systems_score_what_they_say(monkeypatch):
     monkeypatch.setattr(systems, "_AT_ONCE", 5)
     train, test = small_samples([f"t{i}" for i in range(12)]), small_samples(["x", "y", "z"], 1)
     pairs = np.random.default_rng(0).permutation(all_pairs(12))[:, ::-1]
-    recipe = Recipe(pca=4, speaker_rank=2, channel_rank=1, max_iter=10, same_channel=0.1)
+    recipe = ComparedSettings(pca=4, speaker_rank=2, channel_rank=1, max_iter=10, same_channel=0.1)
     found = run_quietly(train, test, pairs, recipe)
     assert list(found) == list(systems.SYSTEMS)
 

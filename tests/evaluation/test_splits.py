@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from jointplda.evaluation.labelled_samples import LabelledSamples
+from jointplda.evaluation.protocol import LabelledSamples
 from jointplda.labels import ConditionColumns
 
 SPEC = importlib.util.spec_from_file_location("splits", Path(__file__).parent.parent.parent / "examples" / "splits.py")

@@ -9,24 +9,8 @@ import h5py
 import numpy as np
 import pytest
 
-from jointplda import FileError, InputError, JointPLDAError
+from jointplda import FileError, InputError, JointPLDAError, formats
 from jointplda.embedding_table import EmbeddingTable
-from jointplda.formats import (
-    KaldiPlda,
-    read_embeddings,
-    read_enrollment,
-    read_kaldi_plda,
-    read_labels,
-    read_pyannote_plda,
-    read_scores,
-    read_trials,
-    write_embeddings,
-    write_enrollment,
-    write_kaldi_plda,
-    write_pyannote_plda,
-    write_scores,
-    write_trials,
-)
 from jointplda.trial_list import ScoreTable, Trials
 
 TRIALS = Trials(
@@ -34,22 +18,22 @@ TRIALS = Trials(
 )
 SCORES = ScoreTable(TRIALS, np.array([0.5, -0.5, 1.0]))
 TABLE = EmbeddingTable(np.array(["a", "b"]), {"speaker": np.array(["s", "t"])}, X=np.eye(2, 3))
-PLDA = KaldiPlda(np.zeros(3), np.eye(3), np.ones(3))
+PLDA = formats.KaldiPlda(np.zeros(3), np.eye(3), np.ones(3))
 
 
 def matrix_scores(path):
     path.with_suffix(".rows").write_text("m\nn\n")
     path.with_suffix(".columns").write_text("x\ny\n")
-    return read_scores(path)
+    return formats.read_scores(path)
 
 
 def matrix_embeddings(path):
     (Path(path).parent / "l.tsv").write_text("id\na\nb\n")
-    return read_embeddings(path, Path(path).parent / "l.tsv")
+    return formats.read_embeddings(path, Path(path).parent / "l.tsv")
 
 
 def archive(table, path):
-    write_embeddings(table, path.with_suffix(".ark"), "kaldi")
+    formats.write_embeddings(table, path.with_suffix(".ark"), "kaldi")
     path.write_bytes(path.with_suffix(".ark").read_bytes())
 
 
@@ -64,27 +48,27 @@ def text(content):
 
 
 TEXT_READERS = {
-    "trials": (read_trials, text("a x target\nb y nontarget\n")),
-    "scores": (read_scores, text("a x 1\nb y 2\n")),
-    "labels": (read_labels, text("id,speaker\na,s\nb,t\n")),
-    "utt2spk": (read_labels, text("a s\nb t\n")),
-    "enrollment": (read_enrollment, text("m a b\nn c\n")),
-    "scp": (read_embeddings, text("a x.ark:2\n")),
-    "text ark": (read_embeddings, text("a  [ 1 2 ]\nb  [ 3 4 ]\n")),
-    "text plda": (read_kaldi_plda, text("<Plda>  [ 0 0 ]\n [\n  1 0 \n  0 1 ]\n [ 1 1 ]\n</Plda> ")),
+    "trials": (formats.read_trials, text("a x target\nb y nontarget\n")),
+    "scores": (formats.read_scores, text("a x 1\nb y 2\n")),
+    "labels": (formats.read_labels, text("id,speaker\na,s\nb,t\n")),
+    "utt2spk": (formats.read_labels, text("a s\nb t\n")),
+    "enrollment": (formats.read_enrollment, text("m a b\nn c\n")),
+    "scp": (formats.read_embeddings, text("a x.ark:2\n")),
+    "text ark": (formats.read_embeddings, text("a  [ 1 2 ]\nb  [ 3 4 ]\n")),
+    "text plda": (formats.read_kaldi_plda, text("<Plda>  [ 0 0 ]\n [\n  1 0 \n  0 1 ]\n [ 1 1 ]\n</Plda> ")),
 }
 BINARY_READERS = {
-    "npz": (read_embeddings, lambda path: write_embeddings(TABLE, path, "npz")),
-    "hdf5": (read_embeddings, lambda path: write_embeddings(TABLE, path, "hdf5")),
-    "parquet": (read_embeddings, lambda path: write_embeddings(TABLE, path, "parquet")),
+    "npz": (formats.read_embeddings, lambda path: formats.write_embeddings(TABLE, path, "npz")),
+    "hdf5": (formats.read_embeddings, lambda path: formats.write_embeddings(TABLE, path, "hdf5")),
+    "parquet": (formats.read_embeddings, lambda path: formats.write_embeddings(TABLE, path, "parquet")),
     "npy": (matrix_embeddings, lambda path: path.write_bytes(npy(TABLE.X))),
-    "ark": (read_embeddings, lambda path: archive(TABLE, path)),
-    "label parquet": (read_labels, lambda path: write_embeddings(TABLE, path, "parquet")),
-    "key": (read_trials, lambda path: write_trials(TRIALS, path, "bosaris")),
-    "score matrix": (read_scores, lambda path: write_scores(SCORES, path, "bosaris")),
+    "ark": (formats.read_embeddings, lambda path: archive(TABLE, path)),
+    "label parquet": (formats.read_labels, lambda path: formats.write_embeddings(TABLE, path, "parquet")),
+    "key": (formats.read_trials, lambda path: formats.write_trials(TRIALS, path, "bosaris")),
+    "score matrix": (formats.read_scores, lambda path: formats.write_scores(SCORES, path, "bosaris")),
     "score npy": (matrix_scores, lambda path: path.write_bytes(npy(np.eye(2)))),
-    "plda": (read_kaldi_plda, lambda path: write_kaldi_plda(PLDA, path)),
-    "pyannote": (read_pyannote_plda, lambda path: write_pyannote_plda(PLDA, path)),
+    "plda": (formats.read_kaldi_plda, lambda path: formats.write_kaldi_plda(PLDA, path)),
+    "pyannote": (formats.read_pyannote_plda, lambda path: formats.write_pyannote_plda(PLDA, path)),
 }
 READERS = {**TEXT_READERS, **BINARY_READERS}
 
@@ -159,46 +143,46 @@ def test_text_that_is_not_utf8_is_named_with_its_line(tmp_path, kind):
 def test_gz_names_that_lie(tmp_path):
     path = tmp_path / "t.gz"
     path.write_bytes(b"\0\1\2 a b\n")
-    refused(read_trials, path, "binary", "not gzip")
+    refused(formats.read_trials, path, "binary", "not gzip")
     path.write_bytes(gzip.compress(b"a x target\n")[:-8] + b"12345678")
-    refused(read_trials, path, "damaged gzip")
+    refused(formats.read_trials, path, "damaged gzip")
 
 
 LINES = [
-    (read_trials, "a x target\nb y\n", 2, "expected 3 columns, as in the first line, got 2"),
-    (read_trials, "a x target\nb c y target\n", 2, "Names that hold spaces need"),
-    (read_trials, "a x target\n\nb y maybe\n", 3, "got 'maybe'"),
-    (read_trials, "a\n", 1, "expected 'enroll test [target|nontarget]'"),
-    (read_trials, "a,x,target\n", 1, "needs a header"),
-    (read_trials, "modelid\ttargettype\na\ttarget\n", 1, "expected a column of segments"),
-    (read_trials, "segmentid\ttargettype\na\ttarget\n", 1, "expected a column of models"),
-    (read_trials, "modelid\tsegmentid\ttargettype\na\tx\ttarget\nb\ty\n", 3, "expected 3 columns"),
-    (read_trials, "modelid\tsegmentid\ttargettype\na\tx\tperhaps\n", 2, "got 'perhaps'"),
-    (read_trials, "modelid\tsegmentid\na\tx\n\t\ty\n", 3, "expected 2 columns"),
-    (read_trials, "modelid\tsegmentid\na\tx\n\ty\n", 3, "the name of the model is missing"),
-    (read_trials, "modelid\tsegmentid\tside\tside\na\tx\ta\ta\n", 1, "'side' twice"),
-    (read_trials, 'modelid,segmentid\na,"x\nb,y\n', 3, "cannot be split into cells"),
-    (read_scores, "a x 1\nb y\n", 2, "expected 3 columns"),
-    (read_scores, "a x\n", 1, "expected 'enroll test score [label]'"),
-    (read_scores, "a x 1\nb y z\n", 2, "expected a score, got 'z'"),
-    (read_scores, "a x 1 target\nb y 2 maybe\n", 2, "got 'maybe'"),
-    (read_scores, "modelid\tsegmentid\tside\na\tx\ta\n", 1, "expected a column LLR or score"),
-    (read_scores, "modelid\tsegmentid\tLLR\na\tx\t1\nb\ty\tNaN\n", 3, "the score is NaN"),
-    (read_scores, "modelid\tsegmentid\tLLR\na\tx\t1\nb\ty\t\n", 3, "expected a score, got ''"),
-    (read_labels, "id,speaker\na,s\na,t\n", 3, "the id 'a' occurs a second time, after line 2"),
-    (read_labels, "id,speaker\na,s\n,t\n", 3, "expected an id in the column 'id', got nothing"),
-    (read_labels, "id,speaker\na,s\nb\n", 3, "expected 2 columns"),
-    (read_labels, "id,lang,lang\na,s,t\n", 1, "'lang' twice"),
-    (read_labels, "a s\nb\n", 2, "expected 'id value', got 'b'"),
-    (read_labels, "a s\na t\n", 2, "the id 'a' occurs a second time"),
-    (read_enrollment, "m a\nn\n", 2, "expected 'model sample [sample ...]', got 'n' alone"),
-    (read_enrollment, "m a b\nm a\n", 2, "the sample 'a' is listed twice for 'm'"),
-    (read_enrollment, "modelid,segmentid\nm,a\nn,\n", 3, "one of them is empty"),
-    (read_enrollment, "modelid\tside\nm\ta\n", 1, "expected a column of segments"),
-    (read_embeddings, "a x.ark:2\n\nb\n", 3, "expected 'key archive.ark:offset', got 'b'"),
-    (read_embeddings, "a x.ark:2\na x.ark:2\n", 2, "the id 'a' occurs a second time"),
-    (read_embeddings, "a  [ 1 2 ]\na  [ 3 4 ]\n", None, "ids should be unique; more than once occur 'a'"),
-    (read_embeddings, "id,speaker\na,s\n", None, "A table of labels goes with embeddings"),
+    (formats.read_trials, "a x target\nb y\n", 2, "expected 3 columns, as in the first line, got 2"),
+    (formats.read_trials, "a x target\nb c y target\n", 2, "Names that hold spaces need"),
+    (formats.read_trials, "a x target\n\nb y maybe\n", 3, "got 'maybe'"),
+    (formats.read_trials, "a\n", 1, "expected 'enroll test [target|nontarget]'"),
+    (formats.read_trials, "a,x,target\n", 1, "needs a header"),
+    (formats.read_trials, "modelid\ttargettype\na\ttarget\n", 1, "expected a column of segments"),
+    (formats.read_trials, "segmentid\ttargettype\na\ttarget\n", 1, "expected a column of models"),
+    (formats.read_trials, "modelid\tsegmentid\ttargettype\na\tx\ttarget\nb\ty\n", 3, "expected 3 columns"),
+    (formats.read_trials, "modelid\tsegmentid\ttargettype\na\tx\tperhaps\n", 2, "got 'perhaps'"),
+    (formats.read_trials, "modelid\tsegmentid\na\tx\n\t\ty\n", 3, "expected 2 columns"),
+    (formats.read_trials, "modelid\tsegmentid\na\tx\n\ty\n", 3, "the name of the model is missing"),
+    (formats.read_trials, "modelid\tsegmentid\tside\tside\na\tx\ta\ta\n", 1, "'side' twice"),
+    (formats.read_trials, 'modelid,segmentid\na,"x\nb,y\n', 3, "cannot be split into cells"),
+    (formats.read_scores, "a x 1\nb y\n", 2, "expected 3 columns"),
+    (formats.read_scores, "a x\n", 1, "expected 'enroll test score [label]'"),
+    (formats.read_scores, "a x 1\nb y z\n", 2, "expected a score, got 'z'"),
+    (formats.read_scores, "a x 1 target\nb y 2 maybe\n", 2, "got 'maybe'"),
+    (formats.read_scores, "modelid\tsegmentid\tside\na\tx\ta\n", 1, "expected a column LLR or score"),
+    (formats.read_scores, "modelid\tsegmentid\tLLR\na\tx\t1\nb\ty\tNaN\n", 3, "the score is NaN"),
+    (formats.read_scores, "modelid\tsegmentid\tLLR\na\tx\t1\nb\ty\t\n", 3, "expected a score, got ''"),
+    (formats.read_labels, "id,speaker\na,s\na,t\n", 3, "the id 'a' occurs a second time, after line 2"),
+    (formats.read_labels, "id,speaker\na,s\n,t\n", 3, "expected an id in the column 'id', got nothing"),
+    (formats.read_labels, "id,speaker\na,s\nb\n", 3, "expected 2 columns"),
+    (formats.read_labels, "id,lang,lang\na,s,t\n", 1, "'lang' twice"),
+    (formats.read_labels, "a s\nb\n", 2, "expected 'id value', got 'b'"),
+    (formats.read_labels, "a s\na t\n", 2, "the id 'a' occurs a second time"),
+    (formats.read_enrollment, "m a\nn\n", 2, "expected 'model sample [sample ...]', got 'n' alone"),
+    (formats.read_enrollment, "m a b\nm a\n", 2, "the sample 'a' is listed twice for 'm'"),
+    (formats.read_enrollment, "modelid,segmentid\nm,a\nn,\n", 3, "one of them is empty"),
+    (formats.read_enrollment, "modelid\tside\nm\ta\n", 1, "expected a column of segments"),
+    (formats.read_embeddings, "a x.ark:2\n\nb\n", 3, "expected 'key archive.ark:offset', got 'b'"),
+    (formats.read_embeddings, "a x.ark:2\na x.ark:2\n", 2, "the id 'a' occurs a second time"),
+    (formats.read_embeddings, "a  [ 1 2 ]\na  [ 3 4 ]\n", None, "ids should be unique; more than once occur 'a'"),
+    (formats.read_embeddings, "id,speaker\na,s\n", None, "A table of labels goes with embeddings"),
 ]
 
 
@@ -210,14 +194,22 @@ def test_lines_that_cannot_be_read(tmp_path, read, content, line, message):
 
 
 @pytest.mark.parametrize("content", ["\n\n \n", "\ufeff"])
-@pytest.mark.parametrize("read", [read_trials, read_scores, read_labels, read_enrollment, read_embeddings])
+@pytest.mark.parametrize(
+    "read",
+    [formats.read_trials, formats.read_scores, formats.read_labels, formats.read_enrollment, formats.read_embeddings],
+)
 def test_blank_files(tmp_path, read, content):
     (tmp_path / "blank").write_text(content, encoding="utf-8")
     refused(read, tmp_path / "blank", "nothing but blank lines")
 
 
 @pytest.mark.parametrize(
-    "read, header", [(read_trials, "modelid,segmentid"), (read_scores, "modelid,segmentid,LLR"), (read_labels, "id,a")]
+    "read, header",
+    [
+        (formats.read_trials, "modelid,segmentid"),
+        (formats.read_scores, "modelid,segmentid,LLR"),
+        (formats.read_labels, "id,a"),
+    ],
 )
 def test_headers_alone(tmp_path, read, header):
     (tmp_path / "head").write_text(header + "\n")
@@ -238,7 +230,7 @@ def test_arrays_that_do_not_fit(tmp_path):
     ]
     for arrays, message in cases:
         np.savez(path, **arrays)
-        refused(read_embeddings, path, message)
+        refused(formats.read_embeddings, path, message)
     np.save(tmp_path / "e.npy", np.ones(3))
     refused(matrix_embeddings, tmp_path / "e.npy", "should have the shape (n, d), got (3,)")
 
@@ -248,18 +240,18 @@ def test_keys_and_score_matrices_that_do_not_fit(tmp_path):
     names = {"modelset": np.array([b"m", b"n"]), "segset": np.array([b"x", b"y", b"z"])}
     ones, zeros = np.ones((2, 3)), np.zeros((2, 3))
     cases = [
-        (read_trials, {"segset": names["segset"], "trial_mask": ones}, "expected one of modelset"),
-        (read_trials, names, "expected trial_mask"),
-        (read_trials, {**names, "trial_mask": np.ones((2, 2))}, "(2, 3) (models, segments), got (2, 2)"),
-        (read_trials, {**names, "trial_mask": zeros}, "marks no trial"),
-        (read_trials, {**names, "trial_mask": np.full((2, 3), b"1")}, "should hold whole numbers"),
-        (read_trials, {**names, "tar_mask": ones, "non_mask": ones}, "as target and as non-target"),
-        (read_trials, {**names, "modelset": np.array([b"m", b"m"]), "trial_mask": ones}, "'m' (1 in all)"),
-        (read_trials, {**names, "modelset": np.array([b"m", b"\xff"]), "trial_mask": ones}, "UTF-8"),
-        (read_scores, {**names, "scores": ones * np.nan}, "the score of the pair 'm' 'x' is NaN (6 such"),
-        (read_scores, {**names, "scores": ones, "score_mask": zeros}, "marks no score"),
-        (read_scores, {**names, "scores": np.full((2, 3), b"1")}, "scores should hold numbers"),
-        (read_scores, {**names, "scores": np.ones(6)}, "got (6,)"),
+        (formats.read_trials, {"segset": names["segset"], "trial_mask": ones}, "expected one of modelset"),
+        (formats.read_trials, names, "expected trial_mask"),
+        (formats.read_trials, {**names, "trial_mask": np.ones((2, 2))}, "(2, 3) (models, segments), got (2, 2)"),
+        (formats.read_trials, {**names, "trial_mask": zeros}, "marks no trial"),
+        (formats.read_trials, {**names, "trial_mask": np.full((2, 3), b"1")}, "should hold whole numbers"),
+        (formats.read_trials, {**names, "tar_mask": ones, "non_mask": ones}, "as target and as non-target"),
+        (formats.read_trials, {**names, "modelset": np.array([b"m", b"m"]), "trial_mask": ones}, "'m' (1 in all)"),
+        (formats.read_trials, {**names, "modelset": np.array([b"m", b"\xff"]), "trial_mask": ones}, "UTF-8"),
+        (formats.read_scores, {**names, "scores": ones * np.nan}, "the score of the pair 'm' 'x' is NaN (6 such"),
+        (formats.read_scores, {**names, "scores": ones, "score_mask": zeros}, "marks no score"),
+        (formats.read_scores, {**names, "scores": np.full((2, 3), b"1")}, "scores should hold numbers"),
+        (formats.read_scores, {**names, "scores": np.ones(6)}, "got (6,)"),
     ]
     for read, arrays, message in cases:
         with h5py.File(path, "w") as stored:
@@ -271,26 +263,26 @@ def test_keys_and_score_matrices_that_do_not_fit(tmp_path):
 def test_files_of_other_kinds_are_recognised(tmp_path):
     path = tmp_path / "m.safetensors"
     path.write_bytes((12).to_bytes(8, "little") + b'{"a": "bcd"}')
-    refused(read_embeddings, path, "got a safetensors file")
+    refused(formats.read_embeddings, path, "got a safetensors file")
     path.write_bytes(b"\x80\x04\x95.")
-    refused(read_embeddings, path, "got a pickle")
+    refused(formats.read_embeddings, path, "got a pickle")
 
 
 WRITERS = {
-    "npz": ("w.npz", lambda path: write_embeddings(TABLE, path)),
-    "hdf5": ("w.h5", lambda path: write_embeddings(TABLE, path)),
-    "parquet": ("w.parquet", lambda path: write_embeddings(TABLE, path)),
-    "kaldi": ("w.scp", lambda path: write_embeddings(TABLE, path)),
-    "npy": ("w.npy", lambda path: write_embeddings(TABLE, path)),
-    "trials": ("w", lambda path: write_trials(TRIALS, path, "kaldi")),
-    "trials gz": ("w.gz", lambda path: write_trials(TRIALS, path, "nist")),
-    "key": ("w.h5", lambda path: write_trials(TRIALS, path)),
-    "scores": ("w", lambda path: write_scores(SCORES, path, "kaldi")),
-    "nist scores": ("w.tsv", lambda path: write_scores(SCORES, path)),
-    "score matrix": ("w.h5", lambda path: write_scores(SCORES, path)),
-    "enrollment": ("w", lambda path: write_enrollment({"m": ["a"]}, path)),
-    "plda": ("w", lambda path: write_kaldi_plda(PLDA, path)),
-    "pyannote": ("w.npz", lambda path: write_pyannote_plda(PLDA, path)),
+    "npz": ("w.npz", lambda path: formats.write_embeddings(TABLE, path)),
+    "hdf5": ("w.h5", lambda path: formats.write_embeddings(TABLE, path)),
+    "parquet": ("w.parquet", lambda path: formats.write_embeddings(TABLE, path)),
+    "kaldi": ("w.scp", lambda path: formats.write_embeddings(TABLE, path)),
+    "npy": ("w.npy", lambda path: formats.write_embeddings(TABLE, path)),
+    "trials": ("w", lambda path: formats.write_trials(TRIALS, path, "kaldi")),
+    "trials gz": ("w.gz", lambda path: formats.write_trials(TRIALS, path, "nist")),
+    "key": ("w.h5", lambda path: formats.write_trials(TRIALS, path)),
+    "scores": ("w", lambda path: formats.write_scores(SCORES, path, "kaldi")),
+    "nist scores": ("w.tsv", lambda path: formats.write_scores(SCORES, path)),
+    "score matrix": ("w.h5", lambda path: formats.write_scores(SCORES, path)),
+    "enrollment": ("w", lambda path: formats.write_enrollment({"m": ["a"]}, path)),
+    "plda": ("w", lambda path: formats.write_kaldi_plda(PLDA, path)),
+    "pyannote": ("w.npz", lambda path: formats.write_pyannote_plda(PLDA, path)),
 }
 
 
@@ -320,10 +312,10 @@ def test_writers_that_fail_midway_leave_nothing(tmp_path, monkeypatch):
 
     monkeypatch.setattr("jointplda.formats.kaldi.binary", second_fails)
     with pytest.raises(FileError, match="No space left"):
-        write_embeddings(TABLE, tmp_path / "w.scp")
+        formats.write_embeddings(TABLE, tmp_path / "w.scp")
     monkeypatch.setattr("jointplda.formats.npy.write_npy", lambda *args: second_fails() or second_fails())
     with pytest.raises(FileError, match="No space left"):
-        write_embeddings(TABLE, tmp_path / "w.npy")
+        formats.write_embeddings(TABLE, tmp_path / "w.npy")
     assert not list(tmp_path.iterdir())
 
 
@@ -336,23 +328,23 @@ def test_trials_that_point_to_no_name_are_not_written(tmp_path, kind, index):
         Trials(TRIALS.models, TRIALS.samples, test, enroll),
     ):
         with pytest.raises(InputError, match="should be from 0 to 1, got"):
-            write_trials(trials, tmp_path / "w", kind)
+            formats.write_trials(trials, tmp_path / "w", kind)
     assert not list(tmp_path.iterdir())
 
 
 def test_new_files_have_the_usual_permissions(tmp_path):
     (tmp_path / "usual").write_text("")
-    write_trials(TRIALS, tmp_path / "w")
+    formats.write_trials(TRIALS, tmp_path / "w")
     assert (tmp_path / "w").stat().st_mode == (tmp_path / "usual").stat().st_mode
 
 
 def test_tables_whose_parts_differ_in_length_are_not_written(tmp_path):
     with pytest.raises(InputError, match="3 ids and embeddings of shape"):
-        write_embeddings(EmbeddingTable(np.array(["a", "b", "c"]), X=np.ones((2, 3))), tmp_path / "w.npz")
+        formats.write_embeddings(EmbeddingTable(np.array(["a", "b", "c"]), X=np.ones((2, 3))), tmp_path / "w.npz")
     with pytest.raises(InputError, match="'speaker' has 1"):
-        write_embeddings(EmbeddingTable(TABLE.ids, {"speaker": np.array(["s"])}, X=TABLE.X), tmp_path / "w.scp")
+        formats.write_embeddings(EmbeddingTable(TABLE.ids, {"speaker": np.array(["s"])}, X=TABLE.X), tmp_path / "w.scp")
     with pytest.raises(InputError, match="2 scores for 3 trials"):
-        write_scores(ScoreTable(TRIALS, np.ones(2)), tmp_path / "w")
+        formats.write_scores(ScoreTable(TRIALS, np.ones(2)), tmp_path / "w")
     assert not list(tmp_path.iterdir())
 
 

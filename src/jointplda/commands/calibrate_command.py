@@ -1,6 +1,5 @@
 """``jointplda calibrate``: options and help of ``train`` and ``apply``."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,20 +9,6 @@ import cloup
 from jointplda.commands import options
 from jointplda.commands.messages import Messages
 from jointplda.file_kinds import KINDS
-
-
-@dataclass(frozen=True)
-class CalibrationRequest:
-    """Options of ``jointplda calibrate train``."""
-
-    scores: Path
-    key: Path | None
-    method: str
-    prior: float | None
-    out: Path
-    allow_missing: bool
-    force: bool
-    as_json: bool
 
 
 @cloup.group("calibrate", short_help="Calibrate scores: train and apply.")
@@ -55,7 +40,7 @@ def command() -> None:
                  help="Target prior of the logistic regression."),
 )  # fmt: skip
 @options.common
-def train(messages: Messages, /, **values: Any) -> None:
+def train(messages: Messages, /, out: Path, force: bool, **values: Any) -> None:
     """Fit a calibration on SCORES of trials with a key, and write it to a file.
 
     \b
@@ -65,11 +50,10 @@ def train(messages: Messages, /, **values: Any) -> None:
 
     Use scores of speakers that are neither in the training of the model nor in the later test.
     """  # noqa: D301
-    request = CalibrationRequest(**values)
-    options.check_new(request.out, request.force)
+    options.check_new(out, force)
     from jointplda.commands.calibrate_run import fit
 
-    fit(request)
+    fit(out=out, **values)
 
 
 @command.command("apply", short_help="Apply a calibration to scores.")

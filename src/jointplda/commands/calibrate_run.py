@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from jointplda.calibration import fit_affine, fit_pav, load_calibration, save_calibration
-from jointplda.commands.calibrate_command import CalibrationRequest
 from jointplda.commands.console import number, print_facts, print_json
 from jointplda.commands.messages import Messages
 from jointplda.evaluation.join import with_truth
@@ -15,29 +14,31 @@ from jointplda.metrics import cllr, min_cllr
 from jointplda.trial_list import ScoreTable
 
 
-def fit(request: CalibrationRequest) -> None:
+def fit(
+    *, scores: Path, key: Path | None, method: str, prior: float | None, out: Path, allow_missing: bool, as_json: bool
+) -> None:
     """Fit a calibration, write it, and print what it does to the scores it was fitted to."""
     table, target = with_truth(
-        read_scores(request.scores),
-        None if request.key is None else read_trials(request.key),
-        where=str(request.scores),
-        key_where=str(request.key),
-        allow_missing=request.allow_missing,
+        read_scores(scores),
+        None if key is None else read_trials(key),
+        where=str(scores),
+        key_where=str(key),
+        allow_missing=allow_missing,
     )
-    affine = request.method == "affine"
-    settings = {} if request.prior is None else {"prior": request.prior}
+    affine = method == "affine"
+    settings = {} if prior is None else {"prior": prior}
     calibration: Any = fit_affine(table.values, target, **settings) if affine else fit_pav(table.values, target)
-    save_calibration(calibration, request.out)
+    save_calibration(calibration, out)
     finite = np.isfinite(table.values)
     values, truth = table.values[finite], target[finite]
     before, after = cllr(values, truth), cllr(calibration.apply(values), truth)
-    result: dict[str, Any] = {"calibration": str(request.out), "method": request.method}
+    result: dict[str, Any] = {"calibration": str(out), "method": method}
     result |= {"scale": calibration.scale, "offset": calibration.offset} if affine else {}
     result |= {"cllr_before": before, "cllr_after": after, "min_cllr": min_cllr(table.values, target)}
-    if request.as_json:
+    if as_json:
         print_json(result)
         return
-    print_facts(f"{request.method} calibration written to {request.out}", [
+    print_facts(f"{method} calibration written to {out}", [
         *((("llr", f"{calibration.scale:.6g} s {calibration.offset:+.6g}"),) if affine else ()),
         ("Cllr", f"{number(before)} before, {number(after)} after, on the scores it was fitted to"),
         ("minCllr", number(result["min_cllr"])),

@@ -1,7 +1,5 @@
 """``jointplda compare``: its options and help."""
 
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import click
@@ -9,18 +7,7 @@ import cloup
 
 from jointplda.commands import options
 from jointplda.commands.messages import Messages
-from jointplda.commands.training_options import DEFAULTS, RECIPE, ComparisonOptions, comparison, given_settings
-
-
-@dataclass(frozen=True, kw_only=True)
-class CompareRequest(options.SampleSource, ComparisonOptions):
-    """Options of ``jointplda compare``."""
-
-    test: Path | None
-    split: str | None
-    test_share: float
-    trials: Path | None
-    force: bool
+from jointplda.commands.training_options import COMPARED, DEFAULTS, ComparisonOptions, comparison, given_settings
 
 
 @cloup.command(
@@ -58,10 +45,11 @@ def command(messages: Messages, /, **values: Any) -> None:
       jointplda compare train.npz --test test.npz --speaker speaker \\
           --channel language --report comparison.html
     """  # noqa: D301
-    request = CompareRequest(recipe=DEFAULTS | given_settings(values, RECIPE), **values)
-    options.check_new(request.report, request.force)
-    if request.split and request.test:
+    values["settings"] = DEFAULTS | given_settings(values, COMPARED)
+    options.check_new(values["report"], values.pop("force"))
+    if values["split"] and values["test"]:
         raise click.UsageError("use --test or --split, not both.")
     from jointplda.commands.compare_run import compare
 
-    compare(request, messages)
+    source, request = options.taken(options.SampleSource, values), options.taken(ComparisonOptions, values)
+    compare(source, request, messages, **values)

@@ -2,8 +2,6 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from pathlib import Path
 
 import click
 
@@ -11,10 +9,10 @@ from jointplda.commands.console import number, percent, print_json
 from jointplda.commands.messages import Messages
 from jointplda.commands.progress_display import bar
 from jointplda.commands.results import as_dict, evaluation_settings, print_intervals, print_results, write_report
-from jointplda.commands.training_options import ComparisonOptions
+from jointplda.commands.training_options import COMPARED, ComparisonOptions
 from jointplda.evaluation.evaluate import Evaluation, evaluate
 from jointplda.evaluation.protocol import Experiment
-from jointplda.evaluation.systems import AUTOMATIC, JOINT, PLAIN, Recipe, Scored, run_systems
+from jointplda.evaluation.systems import AUTOMATIC, JOINT, PLAIN, ComparedSettings, Scored, run_systems
 from jointplda.metrics.trial_types import CROSS_SAME
 from jointplda.progress import Progress
 from jointplda.report.gather import system_of
@@ -28,25 +26,39 @@ def run_comparison(
     title: str = "Systems compared",
 ) -> None:
     """Train, score and evaluate every system; print the table and write the page."""
-    scored = _train_all(request, experiment, messages)
+    compared = ComparedSettings(**request.settings)
+    scored = _train_all(compared, request.systems or None, experiment, messages)
     results = {}
     for system in scored:
         settings = evaluation_settings(request, is_llr=system.is_llr)
         with bar(messages, f"evaluating {system.name}") as callback:
             results[system.name] = evaluate(system.scores, experiment.target, experiment.sides, settings, callback)
+    train = experiment.train
+    condition = train.channels.names[0]
     if request.report is not None:
-        _write_report(request, request.report, scored, results, experiment, facts, title)
+        systems = [
+            system_of(each.name, results[each.name], description=each.description, model=each.model) for each in scored
+        ]
+        listed = [
+            *facts,
+            ("training", f"{len(train.X):,} samples of {len(set(train.speakers.tolist())):,} speakers"),
+            ("conditions", ", ".join(train.channels.names)),
+            ("settings", ", ".join(f"{name} {getattr(compared, name)}" for name in COMPARED)),
+        ]
+        summary = summary_of(results, condition)
+        write_report(request.report, title, systems, list(results.values()), condition, listed, summary)
         messages.info(f"report written to {request.report}")
     if request.as_json:
         print_json({"systems": {name: as_dict(result) for name, result in results.items()}})
         return
     print_results(results)
-    condition = experiment.train.channels.names[0]
     click.echo(f'"{CROSS_SAME}": targets that differ in {condition} against non-targets that share it.')
     print_intervals(list(results.values()))
 
 
-def _train_all(request: ComparisonOptions, experiment: Experiment, messages: Messages) -> list[Scored]:
+def _train_all(
+    settings: ComparedSettings, systems: Sequence[str] | None, experiment: Experiment, messages: Messages
+) -> list[Scored]:
     scored, begun = [], time.monotonic()
     with bar(messages, "training and scoring") as draw:
 
@@ -55,33 +67,12 @@ def _train_all(request: ComparisonOptions, experiment: Experiment, messages: Mes
                 messages.detail(f"{progress.stage} ...")
             draw(progress)
 
-        recipe, systems = Recipe(**request.recipe), request.systems or None
-        for system in run_systems(
-            experiment.train, experiment.test, experiment.pairs, recipe, systems=systems, callback=show
-        ):
+        train, test, pairs, *_ = experiment
+        for system in run_systems(train, test, pairs, settings, systems=systems, callback=show):
             scored.append(system)
             messages.detail(f"{system.name}: trained and scored ({time.monotonic() - begun:.1f} s)")
             begun = time.monotonic()
     return scored
-
-
-def _write_report(
-    request: ComparisonOptions, path: Path, scored: Sequence[Scored], results: dict[str, Evaluation],
-    experiment: Experiment, facts: Sequence[tuple[str, str]], title: str,
-) -> None:  # fmt: skip
-    systems = [
-        system_of(each.name, results[each.name], description=each.description, model=each.model) for each in scored
-    ]
-    train = experiment.train
-    condition = train.channels.names[0]
-    listed = [
-        *facts,
-        ("training", f"{len(train.X):,} samples of {len(set(train.speakers.tolist())):,} speakers"),
-        ("conditions", ", ".join(train.channels.names)),
-        ("settings", ", ".join(f"{name} {value}" for name, value in asdict(Recipe(**request.recipe)).items())),
-    ]
-    summary = summary_of(results, condition)
-    write_report(path, title, systems, list(results.values()), condition, listed, summary)
 
 
 def summary_of(results: Mapping[str, Evaluation], condition: str) -> str:

@@ -1,9 +1,7 @@
 """``jointplda convert``: its options and help."""
 
 import glob
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import click
 import cloup
@@ -11,20 +9,6 @@ import cloup
 from jointplda.commands import options
 from jointplda.commands.messages import Messages
 from jointplda.file_kinds import FILE_KINDS, KINDS, kind_of
-
-
-@dataclass(frozen=True)
-class ConvertRequest:
-    """Options of ``jointplda convert``."""
-
-    what: str
-    source: Path
-    target: Path
-    kind: str | None
-    labels: Path | None
-    absorb_channel: bool
-    force: bool
-
 
 _HELP = """Read SOURCE in any known format and write it as TARGET.
 
@@ -57,28 +41,23 @@ Formats to write:
                  help="Add the channel covariance U U' to the within-speaker covariance of a Kaldi or pyannote model."),
 )  # fmt: skip
 @options.common
-def command(messages: Messages, /, **values: Any) -> None:
+def command(
+    messages: Messages, /, what: str, source: Path, target: Path, kind: str | None, labels: Path | None,
+    absorb_channel: bool, force: bool,
+) -> None:  # fmt: skip
     """Convert what the options name."""
-    request = ConvertRequest(**values)
-    kinds = KINDS[request.what]
-    if request.kind is not None and request.kind not in kinds:
-        raise click.UsageError(f"--to {request.kind}: {request.what} can be written as {', '.join(kinds)}.")
-    options.check_new(request.target, request.force)
-    options.check_new_beside(request.target, _written_beside(request), request.force)
-    before = _files_of_stem(request.target)
-    if request.what == "model":
-        from jointplda.commands.model_conversion import convert_model as convert
-    else:
-        from jointplda.commands.convert_run import convert_file as convert
-    text, after = convert(request), _files_of_stem(request.target)
-    written = sorted(path for path, changed in after.items() if before.get(path) != changed)
-    messages.info(f"{text} written to {', '.join(map(str, written)) or request.target}")
+    if kind is not None and kind not in KINDS[what]:
+        raise click.UsageError(f"--to {kind}: {what} can be written as {', '.join(KINDS[what])}.")
+    options.check_new(target, force)
+    name = kind or kind_of(what, target)
+    beside = next((each.beside for each in FILE_KINDS[what] if each.name == name), ())
+    options.check_new_beside(target, beside, force)
+    before = _files_of_stem(target)
+    from jointplda.commands.convert_run import convert
 
-
-def _written_beside(request: ConvertRequest) -> tuple[str, ...]:
-    """Endings of the files that a conversion writes beside its target."""
-    name = request.kind or kind_of(request.what, request.target)
-    return next((kind.beside for kind in FILE_KINDS[request.what] if kind.name == name), ())
+    text = convert(what, source, target, kind, labels, absorb_channel=absorb_channel)
+    written = sorted(path for path, changed in _files_of_stem(target).items() if before.get(path) != changed)
+    messages.info(f"{text} written to {', '.join(map(str, written)) or target}")
 
 
 def _files_of_stem(path: Path) -> dict[Path, int]:

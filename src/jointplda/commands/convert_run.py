@@ -1,46 +1,70 @@
-"""``jointplda convert``: embeddings, trials, scores and enrollments in another format."""
+"""``jointplda convert``: files in another format, also models of Kaldi and pyannote, and models for them."""
 
-from jointplda.commands.convert_command import ConvertRequest
-from jointplda.formats import (
-    read_embeddings,
-    read_enrollment,
-    read_scores,
-    read_trials,
-    write_embeddings,
-    write_enrollment,
-    write_scores,
-    write_trials,
-)
+from pathlib import Path
 
+import click
 
-def convert_file(request: ConvertRequest) -> str:
-    """Convert a file that is no model; returns what it holds."""
-    return _CONVERT[request.what](request)
+from jointplda import formats
+from jointplda.errors import FileError
+from jointplda.estimators.interchange import from_kaldi, to_kaldi
+from jointplda.estimators.pipeline import Pipeline
+from jointplda.file_kinds import kind_of
+from jointplda.storage.tensors import read_metadata
 
 
-def _embeddings(request: ConvertRequest) -> str:
-    table = read_embeddings(request.source, request.labels)
-    write_embeddings(table, request.target, request.kind)
-    columns = f", columns {', '.join(table.columns)}" if table.columns else ""
-    return f"{len(table.ids):,} embeddings of {table.X.shape[1]} dimensions{columns}"
-
-
-def _trials(request: ConvertRequest) -> str:
-    trials = read_trials(request.source)
-    write_trials(trials, request.target, request.kind)
-    return f"{len(trials):,} trials"
-
-
-def _scores(request: ConvertRequest) -> str:
-    table = read_scores(request.source)
-    write_scores(table, request.target, request.kind)
-    return f"{len(table.values):,} scores"
-
-
-def _enrollment(request: ConvertRequest) -> str:
-    models = read_enrollment(request.source)
-    write_enrollment(models, request.target, request.kind)
+def convert(
+    what: str, source: Path, target: Path, kind: str | None, labels: Path | None, *, absorb_channel: bool
+) -> str:
+    """Convert a file; returns what was written."""
+    if what == "model":
+        return _convert_model(source, target, kind or kind_of("model", target), absorb_channel)
+    if what == "embeddings":
+        table = formats.read_embeddings(source, labels)
+        formats.write_embeddings(table, target, kind)
+        columns = f", columns {', '.join(table.columns)}" if table.columns else ""
+        return f"{len(table.ids):,} embeddings of {table.X.shape[1]} dimensions{columns}"
+    if what == "trials":
+        trials = formats.read_trials(source)
+        formats.write_trials(trials, target, kind)
+        return f"{len(trials):,} trials"
+    if what == "scores":
+        scores = formats.read_scores(source)
+        formats.write_scores(scores, target, kind)
+        return f"{len(scores.values):,} scores"
+    models = formats.read_enrollment(source)
+    formats.write_enrollment(models, target, kind)
     return f"{len(models):,} models"
 
 
-_CONVERT = {"embeddings": _embeddings, "trials": _trials, "scores": _scores, "enrollment": _enrollment}
+def _convert_model(source: Path, target: Path, kind: str | None, absorb_channel: bool) -> str:
+    """Convert a model; returns what it is."""
+    if kind is None:
+        raise click.UsageError("the suffix of TARGET names no format; use --to jointplda, kaldi or pyannote.")
+    foreign, steps = _foreign(source), ""
+    if foreign is None:
+        if kind == "jointplda":
+            raise click.ClickException(f"{source}: is a jointplda model already; use --to kaldi or pyannote.")
+        pipe = Pipeline.load(source)
+        foreign = to_kaldi(pipe[-1], absorb_channel=absorb_channel)
+        names = ", ".join(type(step).__name__ for _, step in pipe.steps[:-1])
+        steps = f" without its preprocessing ({names}), which embeddings need first," if names else ""
+    if kind == "jointplda":
+        from_kaldi(foreign).save(target)
+    elif kind == "kaldi":
+        formats.write_kaldi_plda(foreign, target)
+    else:
+        formats.write_pyannote_plda(foreign, target)
+    return f"a {kind} model of {len(foreign.mean)} dimensions{steps}"
+
+
+def _foreign(path: Path) -> formats.KaldiPlda | None:
+    """A Kaldi or pyannote model, or None if the file is a jointplda model."""
+    with path.open("rb") as file:
+        start = file.read(4)
+    if start.startswith(b"PK"):
+        return formats.read_pyannote_plda(path)
+    try:
+        read_metadata(path)
+    except FileError:
+        return formats.read_kaldi_plda(path)
+    return None

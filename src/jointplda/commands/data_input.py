@@ -13,7 +13,7 @@ from jointplda._typing import Names
 from jointplda.commands.messages import Messages
 from jointplda.commands.options import SampleSource
 from jointplda.embedding_table import EmbeddingTable, LabelTable
-from jointplda.evaluation.labelled_samples import LabelledSamples
+from jointplda.evaluation.protocol import LabelledSamples
 from jointplda.formats import read_embeddings, read_labels
 from jointplda.formats.header_words import kaldi_column
 from jointplda.labels import ConditionColumns
@@ -25,18 +25,12 @@ NOT_AMONG_SAMPLES = (
 
 @dataclass(frozen=True)
 class LabelColumn:
-    """Labels that an option names: a label column, or a file "id value" such as Kaldi's utt2spk, which is read once.
-
-    Attributes
-    ----------
-    name : str
-        The column or the file.
-    option : str
-        The option that names it, for messages: "--channel".
+    """Labels that an option such as "--channel" names: a label column, or a file "id value" such as Kaldi's utt2spk,
+    which is read once.
     """
 
     name: str
-    option: str
+    option: str = "--channel"
 
     def values(self, table: LabelTable) -> Names:
         """The label of every sample of a table; an empty text where there is none."""
@@ -69,11 +63,6 @@ class LabelColumn:
         return kaldi_column(Path(self.name).name) or Path(self.name).stem
 
 
-def label_columns(names: Sequence[str], option: str = "--channel") -> tuple[LabelColumn, ...]:
-    """The columns or files that an option names, each of which is read once."""
-    return tuple(LabelColumn(name, option) for name in names)
-
-
 def labels_of(ids: Names, labels: LabelTable, where: str, problem: str) -> dict[str, Names]:
     """Label columns of these ids, with empty texts for ids without a label. Raise if no id has any."""
     rows = labels.rows(ids)
@@ -97,10 +86,12 @@ def conditions_of(table: LabelTable, channels: Sequence[LabelColumn]) -> Conditi
 class SampleReader:
     """Reads labelled embeddings: their speakers and channels, from columns or files that are read once."""
 
-    def __init__(self, source: SampleSource, messages: Messages) -> None:
-        self.source, self.messages = source, messages
+    def __init__(
+        self, source: SampleSource, messages: Messages, without_channel: str = "each counts as a channel of its own"
+    ) -> None:
+        self.source, self.messages, self.without_channel = source, messages, without_channel
         self.speaker = LabelColumn(source.speaker, "--speaker")
-        self.channels = label_columns(source.channels)
+        self.channels = tuple(map(LabelColumn, source.channels))
 
     def read(self, path: Path | None = None) -> LabelledSamples:
         """Embeddings of the source, or of another file with the same labels, with their speakers and channels."""
@@ -121,6 +112,5 @@ class SampleReader:
         for name, labels in zip(channels.names, channels.values, strict=True):
             unknown = int(np.count_nonzero(labels[kept] == ""))
             if unknown:
-                fate = "left out" if self.source.leaves_out_missing_channels else "each counts as a channel of its own"
-                self.messages.info(f"{unknown:,} samples have no {name}: {fate}.")
+                self.messages.info(f"{unknown:,} samples have no {name}: {self.without_channel}.")
         return LabelledSamples(table.ids, table.X, speakers, channels).take(kept)

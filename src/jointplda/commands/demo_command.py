@@ -1,6 +1,5 @@
 """``jointplda demo``: its options and help."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +8,7 @@ import cloup
 
 from jointplda.commands import options
 from jointplda.commands.messages import Messages
-from jointplda.commands.training_options import DEFAULTS, RECIPE, ComparisonOptions, comparison, given_settings
-
-
-@dataclass(frozen=True, kw_only=True)
-class DemoRequest(ComparisonOptions):
-    """Options of ``jointplda demo``."""
-
-    export: Path | None
+from jointplda.commands.training_options import COMPARED, DEFAULTS, ComparisonOptions, comparison, given_settings
 
 
 @cloup.command("demo", short_help="Compare systems on the bundled voices and write a page.")
@@ -30,7 +22,7 @@ class DemoRequest(ComparisonOptions):
 )  # fmt: skip
 @comparison()
 @options.common
-def command(messages: Messages, /, **values: Any) -> None:
+def command(messages: Messages, /, export: Path | None, report: Path, **values: Any) -> None:
     """Train and compare systems on the voices that come with jointplda, and write a page.
 
     \b
@@ -40,13 +32,13 @@ def command(messages: Messages, /, **values: Any) -> None:
     Training voices were recorded through one or two transmissions each, test voices through many. PLDA takes the
     transmission for a part of the voice; Joint PLDA models it as a condition of its own.
     """  # noqa: D301
-    request = DemoRequest(recipe=DEFAULTS | given_settings(values, RECIPE), **values)
     from jointplda.commands.demo_run import compare_voices, export_voices
 
-    if request.export is not None:
-        export_voices(request.export, messages)
+    if export is not None:
+        export_voices(export, messages)
         return
-    assert request.report is not None
-    options.check_new(request.report, True)
+    options.check_new(report, True)
+    settings = DEFAULTS | given_settings(values, COMPARED)
+    request = ComparisonOptions(settings=settings, report=report, **values)
     compare_voices(request, messages)
-    click.echo(f"Open {request.report.resolve()} in a browser.", err=request.as_json)
+    click.echo(f"Open {report.resolve()} in a browser.", err=request.as_json)

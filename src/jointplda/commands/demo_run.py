@@ -10,8 +10,7 @@ from jointplda.commands.messages import Messages
 from jointplda.commands.training_options import ComparisonOptions
 from jointplda.datasets import load_voices
 from jointplda.embedding_table import EmbeddingTable
-from jointplda.evaluation.labelled_samples import LabelledSamples
-from jointplda.evaluation.protocol import all_pairs, trials_of
+from jointplda.evaluation.protocol import LabelledSamples, all_pairs, trials_of
 from jointplda.formats import write_embeddings, write_trials
 from jointplda.labels import ConditionColumns
 from jointplda.trial_list import Trials
@@ -40,9 +39,7 @@ def export_voices(folder: Path, messages: Messages) -> None:
     test = voices.test()
     half = np.isin(test.voice, np.unique(test.voice)[::2])
     sets = {"train": voices.train(), "calibration": test.where(half), "test": test.where(~half)}
-    targets = [folder / f"{name}.npz" for name in sets] + [
-        folder / f"{name}.trials" for name in sets if name != "train"
-    ]
+    targets = [folder / f"{name}.npz" for name in sets] + [folder / f"{name}.trials" for name in list(sets)[1:]]
     for path in targets:
         if path.exists():
             raise click.ClickException(f"{path}: exists already. Choose another folder.")

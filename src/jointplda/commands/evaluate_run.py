@@ -15,7 +15,6 @@ from jointplda.evaluation.evaluate import Evaluation, evaluate
 from jointplda.evaluation.join import with_truth
 from jointplda.formats import read_scores, read_trials
 from jointplda.report.gather import system_of
-from jointplda.trial_list import Trials
 
 
 def evaluate_files(request: EvaluateRequest, messages: Messages) -> None:
@@ -23,7 +22,14 @@ def evaluate_files(request: EvaluateRequest, messages: Messages) -> None:
     systems = _system_names(request.scores)
     key = None if request.key is None else read_trials(request.key)
     labels = LabelFiles(request, messages)
-    results = {name: _evaluated(path, name, key, labels, request, messages) for name, path in systems.items()}
+    settings, results = evaluation_settings(request, is_llr=not request.not_llr), {}
+    for name, path in systems.items():
+        table, target = with_truth(
+            read_scores(path), key, where=str(path), key_where=str(request.key), allow_missing=request.allow_missing
+        )
+        sides = labels.sides(table.trials)
+        with bar(messages, name) as callback:
+            results[name] = evaluate(table.values, target, sides, settings, callback)
     if request.report is not None:
         _write_report(results, labels, request, request.report)
         messages.info(f"report written to {request.report}")
@@ -41,17 +47,6 @@ def _system_names(paths: tuple[Path, ...]) -> dict[str, Path]:
         raise click.UsageError("the same score file is given twice.")
     stems = [path.stem for path in paths]
     return {path.stem if stems.count(path.stem) == 1 else str(path): path for path in paths}
-
-
-def _evaluated(
-    path: Path, name: str, key: Trials | None, labels: LabelFiles, request: EvaluateRequest, messages: Messages
-) -> Evaluation:
-    table, target = with_truth(
-        read_scores(path), key, where=str(path), key_where=str(request.key), allow_missing=request.allow_missing
-    )
-    sides, settings = labels.sides(table.trials), evaluation_settings(request, is_llr=not request.not_llr)
-    with bar(messages, name) as callback:
-        return evaluate(table.values, target, sides, settings, callback)
 
 
 def _write_report(results: dict[str, Evaluation], labels: LabelFiles, request: EvaluateRequest, path: Path) -> None:

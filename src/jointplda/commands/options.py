@@ -1,19 +1,21 @@
-"""Options that several commands share, records of their values, and checks of the files that commands write."""
+"""Options that several commands share: declared, read from a file, as records; checks of the files to be written."""
 
 import glob
+import inspect
+import tomllib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import click
 import cloup
 
-from jointplda.commands.configuration import read_configuration
 from jointplda.commands.messages import command_messages
 
 F = TypeVar("F", bound=Callable[..., Any])
+R = TypeVar("R")
 Command = Callable[..., None]
 
 IN_FILE = click.Path(exists=True, path_type=Path)
@@ -36,6 +38,41 @@ def probability(name: str, help: str, default: str | None = None, **settings: An
     return cloup.option(name, type=click.FloatRange(0, 1), metavar="P", show_default=default, help=help, **settings)
 
 
+def _read_configuration(ctx: click.Context, param: click.Parameter, value: Path | None) -> None:
+    """Make the values in the running command's table of a TOML file its defaults; the command line overrides them.
+
+    The file has one table per command, such as ``[train]`` or ``[calibrate.train]``.
+    """
+    if value is None:
+        return
+    try:
+        table: Any = tomllib.loads(value.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise click.ClickException(f"{value}: not a TOML file ({error}).") from None
+    path = ctx.command_path.split()[1:]
+    group = ctx.find_root().command
+    for name in path:
+        assert isinstance(group, click.Group)
+        commands = group.list_commands(ctx)
+        for key, entry in table.items():
+            if not isinstance(entry, dict):
+                message = f"{value}: {key!r} is in no table; options belong below [{'.'.join(path)}]."
+                raise click.UsageError(message, ctx)
+            if key not in commands:
+                raise click.NoSuchCommand(key, f"{value}: [{key}] is no command.", commands, ctx)
+        table = table.get(name, {})
+        group = group.get_command(ctx, name) or ctx.command
+    known = {name[2:]: option for option in ctx.command.params for name in option.opts if name.startswith("--")}
+    values = {}
+    for key, entry in table.items():
+        if key not in known or key == "config":
+            message = f"{value}: [{'.'.join(path)}] has no option {key!r}."
+            raise click.NoSuchOption(key, message, sorted(known), ctx=ctx)
+        multiple = getattr(known[key], "multiple", False)
+        values[known[key].name or key] = [entry] if multiple and not isinstance(entry, list) else entry
+    ctx.default_map = values
+
+
 def common(function: Command) -> Command:
     """Add --config, --quiet, --verbose and --debug, which every command has, and hand it its messages."""
 
@@ -50,7 +87,7 @@ def common(function: Command) -> Command:
         cloup.option("--quiet", "-q", is_flag=True, help="Print no messages but errors."),
         cloup.option(
             "--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), is_eager=True,
-            expose_value=False, callback=read_configuration,
+            expose_value=False, callback=_read_configuration,
             help="TOML file with a table of options for each command, such as [train].",
         ),
     ):  # fmt: skip
@@ -82,38 +119,21 @@ labels = cloup.option(
 speaker = cloup.option(
     "--speaker", required=True, metavar="COL|FILE", help="Speakers: a label column, or a file such as utt2spk."
 )
-channels_of_training = cloup.option(
-    "--channel", "channels", multiple=True, metavar="COL|FILE",
-    help="Channels of a condition such as language or microphone: a label column, or a file such as utt2lang; may be "
-    "repeated, once per condition. Without it the model is ordinary PLDA.",
-)  # fmt: skip
 
 
 def training_data() -> Callable[[F], F]:
     """Options of labelled embeddings to train on."""
-    return cloup.option_group("Data", labels, speaker, channels_of_training, allow_missing)
+    channels = cloup.option(
+        "--channel", "channels", multiple=True, metavar="COL|FILE",
+        help="Channels of a condition such as language or microphone: a label column, or a file such as utt2lang; may "
+        "be repeated, once per condition. Without it the model is ordinary PLDA.",
+    )  # fmt: skip
+    return cloup.option_group("Data", labels, speaker, channels, allow_missing)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SampleSource:
-    """Where labelled embeddings come from.
-
-    Attributes
-    ----------
-    data : Path
-        File or folder of embeddings.
-    labels : Path or None
-        Table of labels by id.
-    speaker : str
-        Label column of the speakers, or a file "id speaker".
-    channels : tuple of str
-        For each condition its label column, or a file "id channel".
-    allow_missing : bool
-        Leave out samples without a speaker instead of raising; those without a channel too where
-        ``leaves_out_missing_channels``.
-    """
-
-    leaves_out_missing_channels: ClassVar[bool] = False
+    """Where labelled embeddings come from; ``speaker`` and each of ``channels`` name a label column or a file."""
 
     data: Path
     labels: Path | None
@@ -124,21 +144,19 @@ class SampleSource:
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationOptions:
-    """Options of an evaluation, which ``evaluate``, ``compare`` and ``demo`` share; None stands for the default.
-
-    Attributes
-    ----------
-    priors : tuple of float
-        Target priors of the detection costs; without any, those of the library.
-    draws : int or None
-        Bootstrap draws of speakers.
-    seed : int
-        Seed of the random numbers.
+    """Options of an evaluation, which ``evaluate``, ``compare`` and ``demo`` share. No ``priors``, or None for the
+    bootstrap ``draws``, stand for the defaults of the library.
     """
 
     priors: tuple[float, ...]
     draws: int | None
     seed: int
+
+
+def taken(kind: type[R], values: dict[str, Any]) -> R:
+    """A record of options, whose fields are taken out of the values of all options."""
+    fields = inspect.signature(kind).parameters
+    return kind(**{name: values.pop(name) for name in fields})
 
 
 def check_new(path: Path | None, overwrite: bool) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 from jointplda.commands.console import bytes_text, print_facts, print_json, seconds_text
 from jointplda.commands.settings_search import channel_arguments
 from jointplda.estimators.pipeline import Pipeline
-from jointplda.evaluation.labelled_samples import LabelledSamples
+from jointplda.evaluation.protocol import LabelledSamples
 
 SECONDS_PER_ITERATION = 2e-3  # of any iteration, however little work it does
 

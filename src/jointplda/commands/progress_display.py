@@ -68,12 +68,6 @@ def bar(messages: Messages, what: str) -> Iterator[ProgressCallback]:
     if not messages.shows_progress:
         yield lambda progress: None
         return
-    columns = (
-        rich_progress.TextColumn("{task.description}"),
-        rich_progress.BarColumn(),
-        rich_progress.TaskProgressColumn(),
-        rich_progress.TimeRemainingColumn(),
-    )
-    with rich_progress.Progress(*columns, console=Console(file=sys.stderr), transient=True) as display:
+    with rich_progress.Progress(console=Console(file=sys.stderr), transient=True) as display:
         task = display.add_task(what, total=None)
         yield lambda progress: display.update(task, completed=progress.done, total=progress.total)

@@ -9,7 +9,7 @@ import numpy as np
 
 from jointplda._identifiers import as_names, listed
 from jointplda._typing import IntArray, Names
-from jointplda.commands.data_input import LabelColumn, label_columns, labels_of
+from jointplda.commands.data_input import LabelColumn, labels_of
 from jointplda.commands.evaluate_command import EvaluateRequest
 from jointplda.commands.messages import Messages
 from jointplda.embedding_table import LabelTable
@@ -29,8 +29,8 @@ class LabelFiles:
         self.labels = None if request.labels is None else read_label_table(request.labels)
         self.models = {} if request.models is None else read_enrollment(request.models)
         self.speaker = None if request.speaker is None else LabelColumn(request.speaker, "--speaker")
-        self.channel = next(iter(label_columns(request.channels)), None)
-        self.by = label_columns(request.by, "--by")
+        self.channel = next(map(LabelColumn, request.channels), None)
+        self.by = tuple(LabelColumn(name, "--by") for name in request.by)
 
     @property
     def condition(self) -> str:
@@ -39,7 +39,11 @@ class LabelFiles:
 
     def sides(self, trials: Trials) -> TrialSides:
         """Speakers, channels and further labels of both sides of every trial."""
-        samples = self._samples(trials)
+        enrolled = [sample for name in trials.models for sample in self.models.get(str(name), [str(name)])]
+        ids, columns = as_names(dict.fromkeys([*enrolled, *map(str, trials.samples)])), {}
+        if self.labels is not None:
+            columns = labels_of(ids, self.labels, str(self.request.labels), NOT_IN_TRIALS)
+        samples = SampleLabels(trials, LabelTable(ids, columns), self.models)
         enroll, test = samples.speakers(self.speaker, self.request.allow_missing)
         same = None
         if self.channel is not None:
@@ -56,13 +60,6 @@ class LabelFiles:
             else:
                 conditions[column.condition(samples.table)] = join.pair_conditions(*samples.both(column), trials)
         return TrialSides(enroll[trials.enroll], test[trials.test], same, conditions)
-
-    def _samples(self, trials: Trials) -> "SampleLabels":
-        enrolled = [sample for name in trials.models for sample in self.models.get(str(name), [str(name)])]
-        ids, columns = as_names(dict.fromkeys([*enrolled, *map(str, trials.samples)])), {}
-        if self.labels is not None:
-            columns = labels_of(ids, self.labels, str(self.request.labels), NOT_IN_TRIALS)
-        return SampleLabels(trials, LabelTable(ids, columns), self.models)
 
 
 @dataclass(frozen=True)

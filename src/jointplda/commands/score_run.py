@@ -1,29 +1,32 @@
 """``jointplda score``: from a model and embeddings to log-likelihood ratios."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
+from jointplda._identifiers import as_names, listed, positions
 from jointplda._typing import Array, IntArray, Names
 from jointplda.calibration import load_calibration
-from jointplda.commands.data_input import conditions_of, label_columns
+from jointplda.commands.data_input import LabelColumn, conditions_of
 from jointplda.commands.messages import Messages
 from jointplda.commands.model_facts import Model, input_dimension, scoring_model, training_channels
 from jointplda.commands.progress_display import bar
 from jointplda.commands.score_command import ScoreRequest
-from jointplda.commands.trial_input import Models, all_pairs, listed_trials, usable_models
 from jointplda.embedding_table import EmbeddingTable
 from jointplda.estimators.pipeline import Pipeline
-from jointplda.formats import match_ids, read_embeddings, read_enrollment, write_scores
+from jointplda.formats import match_ids, read_embeddings, read_enrollment, read_trials, write_scores
 from jointplda.formats.score_files import write_matrix
 from jointplda.labels import ConditionColumns
 from jointplda.progress import Progress
 from jointplda.trial_list import ScoreTable, Trials
 
 TESTS_AT_ONCE = 4096
+Models = Mapping[str, Sequence[str]]
+"""Names of models, with the ids of their samples."""
 
 
 @dataclass(frozen=True)
@@ -51,14 +54,14 @@ def score(request: ScoreRequest, messages: Messages) -> None:
     enroll, test = _sides(pipe, request)
     _say_unknown_channels(model, [enroll] if test is enroll else [enroll, test], messages)
     models = None if request.models is None else read_enrollment(request.models)
-    names = enroll.table.ids if models is None else usable_models(models, enroll.table, request, messages)
+    names = enroll.table.ids if models is None else _usable_models(models, enroll.table, request, messages)
     scoring = Scoring(pipe, enroll, test, models, request, messages)
     if request.trials is None:
         matrix = scoring.matrix(names)
-        trials = None if request.writes_matrix else all_pairs(names, test.table, models)
+        trials = None if request.writes_matrix else _all_pairs(names, test.table, models)
         scores = matrix.ravel() if trials is None else matrix[trials.enroll, trials.test]
     else:
-        trials = listed_trials(request.trials, names, test.table, request, messages)
+        trials = _listed_trials(request.trials, names, test.table, request, messages)
         scores = scoring.trials(trials)
     scores = scores if calibration is None else calibration.apply(scores)
     if trials is None:
@@ -70,7 +73,7 @@ def score(request: ScoreRequest, messages: Messages) -> None:
 
 def _sides(pipe: Pipeline, request: ScoreRequest) -> tuple[Side, Side]:
     """Both sides; where there is no other file for the tests, they are the same object."""
-    channels = label_columns(request.channels)
+    channels = tuple(map(LabelColumn, request.channels))
     expected, sides = input_dimension(pipe), []
     paths = [request.enroll] if request.test in (None, request.enroll) else [request.enroll, request.test]
     tables = [(path, read_embeddings(path, request.labels)) for path in paths if path is not None]
@@ -82,6 +85,48 @@ def _sides(pipe: Pipeline, request: ScoreRequest) -> tuple[Side, Side]:
             )
         sides.append(Side(table, conditions_of(table, channels) if channels else None))
     return sides[0], sides[-1]
+
+
+def _listed_trials(path: Path, names: Names, test: EmbeddingTable, request: ScoreRequest, messages: Messages) -> Trials:
+    """The trials of a list between enrolled names and test samples; ``--allow-missing`` leaves out the others."""
+    trials = read_trials(path)
+    what, among = ("enrollment ids", "the embeddings") if request.models is None else ("models", f"{request.models}")
+    left = match_ids(trials.models, names, what, str(path), request.allow_missing, among)
+    right = match_ids(trials.samples, test.ids, "test ids", str(path), request.allow_missing)
+    first, second = left[trials.enroll], right[trials.test]
+    kept = np.flatnonzero((first >= 0) & (second >= 0))
+    if len(kept) < len(trials):
+        left_out = len(trials) - len(kept)
+        messages.info(f"{left_out:,} of {len(trials):,} trials are left out: their ids have no embeddings.")
+    if not len(kept):
+        raise click.ClickException(f"{path}: no trial is left to score.")
+    stated = trials.take(kept)
+    return Trials(names, test.ids, first[kept], second[kept], stated.target, stated.columns)
+
+
+def _all_pairs(names: Names, test: EmbeddingTable, models: Models | None) -> Trials:
+    """All pairs but those of a sample and itself, or of a sample and a model that it enrolls."""
+    wanted = np.ones((len(names), len(test.ids)), dtype=np.bool_)
+    own = [[str(name)] if models is None else models[str(name)] for name in names]
+    rows = np.repeat(np.arange(len(names)), [len(samples) for samples in own])
+    columns = positions([sample for samples in own for sample in samples], test.ids)
+    wanted[rows[columns >= 0], columns[columns >= 0]] = False
+    first, second = (index.astype(np.int64) for index in np.nonzero(wanted))
+    return Trials(names, test.ids, first, second)
+
+
+def _usable_models(models: Models, enroll: EmbeddingTable, request: ScoreRequest, messages: Messages) -> Names:
+    """Names of the models with at least one sample that has an embedding."""
+    embedded = set(enroll.ids.tolist())
+    empty = {name: None for name, samples in models.items() if not embedded & set(samples)}
+    if empty and not request.allow_missing:
+        raise click.ClickException(
+            f"{request.models}: no sample of these models has an embedding: {listed(empty)}. --allow-missing leaves "
+            "them out."
+        )
+    if empty:
+        messages.info(f"{len(empty):,} models without any sample are left out.")
+    return as_names(name for name in models if name not in empty)
 
 
 def _say_unknown_channels(model: Model, sides: Sequence[Side], messages: Messages) -> None:

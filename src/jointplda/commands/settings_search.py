@@ -14,7 +14,7 @@ from jointplda.commands.training_options import Step
 from jointplda.errors import InputError, Remedy
 from jointplda.estimators.automatic import JointPLDACV
 from jointplda.estimators.pipeline import Pipeline, automatic_pipeline, make_pipeline
-from jointplda.evaluation.labelled_samples import LabelledSamples
+from jointplda.evaluation.protocol import LabelledSamples
 from jointplda.model.settings import ModelSettings
 from jointplda.preprocessing import LDA, PCA, Center, LengthNorm
 from jointplda.progress import Progress, ProgressCallback

@@ -10,22 +10,21 @@ import cloup
 
 from jointplda.commands import options
 from jointplda.commands.messages import Messages
-from jointplda.commands.training_options import (
-    CHOSEN,
-    MODEL,
-    OF_CELLS,
-    STORED,
-    Step,
-    given_settings,
-    preprocessing,
-    steps_of,
-)
+from jointplda.commands.training_options import MODEL, Step, given_settings, given_steps, preprocessing
 from jointplda.model.settings import RULES
 
 DETAILS = """Preprocessing is fitted on DATA and stored with the model. Without preprocessing options, and unless
 settings of your own are given, embeddings are centered, scaled to length one and, where the data support it, reduced
 to 150 dimensions. --no-auto alone fits by maximum likelihood. Ctrl-C ends training and writes the model as it is (exit
 code 0); --resume continues from it."""
+OF_CELLS = ("interaction", "interaction_rank", "interaction_prior", "cell_share")
+"""Settings of the interaction, which needs channels."""
+CHOSEN = tuple(name for name, rule in RULES.items() if not rule.given)
+"""Settings that turn the automatic search off when they are given."""
+RESUMED = ("max_iter", "tol")
+"""Settings that a model which continues takes from the command line, and not from its file."""
+STORED = (*(name for name in RULES if name not in RESUMED), "center", "length_norm", "pca", "lda", "seed")
+"""Settings that --resume takes from the model file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +89,7 @@ def command(ctx: click.Context, messages: Messages, /, **values: Any) -> None:
     interaction are chosen on held-out training speakers, who also calibrate the scores; "jointplda tune" shows the
     search.
     """  # noqa: D301
-    request = TrainRequest(given=given_settings(values), steps=steps_of(ctx), **values)
+    request = TrainRequest(given=given_settings(values), steps=given_steps(), **values)
     _check(request, ctx)
     from jointplda.commands.train_run import train
 

@@ -14,14 +14,11 @@ from jointplda.commands.messages import Messages
 from jointplda.commands.model_facts import em_ranks, interaction_fact, scoring_model
 from jointplda.commands.plan_output import planned_dimension, print_plan
 from jointplda.commands.progress_display import em_progress
-from jointplda.commands.train_command import TrainRequest
+from jointplda.commands.train_command import RESUMED, TrainRequest
 from jointplda.estimators.joint import JointPLDA
 from jointplda.estimators.pipeline import Pipeline, make_pipeline
 from jointplda.estimators.plain import PLDA
-from jointplda.evaluation.labelled_samples import LabelledSamples
-
-RESUMED = ("max_iter", "tol")
-"""Settings that a model which continues takes from the command line, and not from its file."""
+from jointplda.evaluation.protocol import LabelledSamples
 
 
 def train(request: TrainRequest, messages: Messages) -> None:

@@ -15,23 +15,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 Step = tuple[str, Any]
 STEPS = "jointplda.steps"
 
-EM = ("max_iter", "tol")
-OF_CELLS = ("interaction", "interaction_rank", "interaction_prior", "cell_share")
-"""Settings of the interaction, which needs channels."""
-CHOSEN = tuple(name for name, rule in RULES.items() if not rule.given)
-"""Settings that turn the automatic search off when they are given."""
-STORED = (*(name for name in RULES if name not in EM), "center", "length_norm", "pca", "lda", "seed")
-"""Settings that --resume takes from the model file."""
 SUPPORTED = "as many as the speakers support"
 SHARED = {
     "speaker_rank": f"{SUPPORTED}; all with a --speaker-prior", "channel_rank": "as many as the channels support",
     "noise_prior": "1", "speaker_prior": "1", "max_iter": "200", "tol": "1e-05",
 }  # fmt: skip
 """Settings of the model that all systems of a comparison share, and what the help says of their defaults."""
-RECIPE = ("pca", "lda", *SHARED, "same_channel")
+COMPARED = ("pca", "lda", *SHARED, "same_channel")
 """Settings of a comparison."""
 DEFAULTS: dict[str, Any] = {"noise_prior": 1.0, "speaker_prior": 1.0, "max_iter": 200}
-"""Settings of a comparison that differ from the defaults of the recipe: covariances of few speakers are shrunk."""
+"""Settings of a comparison that differ from those of ``ComparedSettings``: covariances of few speakers are shrunk."""
 
 EACH = "one number, or one per --channel"
 
@@ -54,9 +47,9 @@ def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
         ctx.meta.setdefault(STEPS, []).append((param.name, value))
 
 
-def steps_of(ctx: click.Context) -> tuple[Step, ...]:
-    """The preprocessing steps of the command line, each with its value."""
-    return tuple(ctx.meta.get(STEPS, ()))
+def given_steps() -> tuple[Step, ...]:
+    """The preprocessing steps that the user of the running command gave, each with its value."""
+    return tuple(click.get_current_context().meta.get(STEPS, ()))
 
 
 class NumberOrWord(click.ParamType):  # type: ignore[type-arg]
@@ -100,13 +93,10 @@ def _shown_default(setting: Field[Any]) -> str:
     if setting.name in AUTOMATIC:
         return f"{AUTOMATIC[setting.name]:g}, or {default:g} with --no-auto"
     if default is None:
-        text = {"speaker_rank": SUPPORTED, "channel_rank": "as many as the channels support"}.get(setting.name)
-        return text or "the dimension"
-    text = (
-        default
-        if isinstance(default, str)
-        else " ".join(f"{value:g}" for value in (default if isinstance(default, tuple) else (default,)))
-    )
+        ranks = {"speaker_rank": SUPPORTED, "channel_rank": "as many as the channels support"}
+        return ranks.get(setting.name, "the dimension")
+    values = default if isinstance(default, tuple) else (default,)
+    text = " ".join(value if isinstance(value, str) else f"{value:g}" for value in values)
     return f"chosen, or {text} with --no-auto" if rule.searched else text
 
 
@@ -143,21 +133,11 @@ def comparison() -> Callable[[F], F]:
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonOptions(options.EvaluationOptions):
-    """Options that ``compare`` and ``demo`` share.
-
-    Attributes
-    ----------
-    recipe : dict
-        The settings of ``Recipe`` that the user gave.
-    report : Path or None
-        Page to write.
-    as_json : bool
-        Print the result as JSON.
-    systems : tuple of str
-        Systems to compare; without any, all of them.
+    """Options that ``compare`` and ``demo`` share; ``settings`` are those in ``COMPARED`` that are not defaults of the
+    library, and without any ``systems`` all are compared.
     """
 
-    recipe: Mapping[str, Any]
+    settings: Mapping[str, Any]
     report: Path | None
     as_json: bool
     systems: tuple[str, ...] = ()

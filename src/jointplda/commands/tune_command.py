@@ -1,7 +1,5 @@
 """``jointplda tune``: its options and help."""
 
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import click
@@ -9,26 +7,13 @@ import cloup
 
 from jointplda.commands import options
 from jointplda.commands.messages import Messages
-from jointplda.commands.training_options import Step, preprocessing, steps_of
+from jointplda.commands.training_options import given_steps, preprocessing
 
 DETAILS = """Speakers are held out in turn. The criterion is minCllr of the pairs of held-out speakers; same-channel
 and cross-channel pairs have the same weight. "share" is the share of the variance between channels that U keeps, "prior
 of U" is the strength of the prior that shrinks U U'. Without preprocessing options, embeddings are centered, scaled to
 length one and, where the data support it, reduced to 150 dimensions. Ctrl-C ends the search and takes the best
 candidate so far."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TuneRequest(options.SampleSource):
-    """Options of ``jointplda tune``."""
-
-    steps: tuple[Step, ...]
-    folds: int | None
-    plot: Path | None
-    out: Path | None
-    seed: int
-    force: bool
-    as_json: bool
 
 
 @cloup.command("tune", short_help="Show the search for settings on held-out training speakers.", epilog=DETAILS)
@@ -49,8 +34,7 @@ class TuneRequest(options.SampleSource):
     options.seed,
 )  # fmt: skip
 @options.common
-@click.pass_context
-def command(ctx: click.Context, messages: Messages, /, **values: Any) -> None:
+def command(messages: Messages, /, **values: Any) -> None:
     """Search for settings of Joint PLDA on DATA and print the result of every candidate.
 
     \b
@@ -60,9 +44,9 @@ def command(ctx: click.Context, messages: Messages, /, **values: Any) -> None:
 
     "jointplda train" makes the same search and writes its best model.
     """  # noqa: D301
-    request = TuneRequest(**values, steps=steps_of(ctx))
-    for path in (request.plot, request.out):
-        options.check_new(path, request.force)
+    force = values.pop("force")
+    for path in (values["plot"], values["out"]):
+        options.check_new(path, force)
     from jointplda.commands.tune_run import tune
 
-    tune(request, messages)
+    tune(options.taken(options.SampleSource, values), messages, steps=given_steps(), **values)

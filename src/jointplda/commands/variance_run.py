@@ -7,9 +7,10 @@ import numpy as np
 from jointplda.commands.console import print_facts, print_json, print_table
 from jointplda.commands.data_input import SampleReader
 from jointplda.commands.messages import Messages
+from jointplda.commands.options import SampleSource
 from jointplda.commands.progress_display import bar
 from jointplda.commands.settings_search import step_objects
-from jointplda.commands.variance_command import VarianceRequest
+from jointplda.commands.training_options import Step
 from jointplda.model.statistics import encode_all
 from jointplda.model.variance_shares import VarianceShares, variance_shares
 from jointplda.preprocessing import Center, LengthNorm
@@ -17,17 +18,17 @@ from jointplda.preprocessing import Center, LengthNorm
 SMALL_KAPPA = 0.1
 
 
-def variance(request: VarianceRequest, messages: Messages) -> None:
+def variance(source: SampleSource, steps: tuple[Step, ...], messages: Messages, *, as_json: bool) -> None:
     """Estimate the shares and print them."""
-    samples = SampleReader(request, messages).read()
+    samples = SampleReader(source, messages, without_channel="left out").read()
     codes, _, names = encode_all(samples.speakers, samples.channels, len(samples.X))
     labelled = (codes >= 0).all(axis=1)
     X: Any = np.asarray(samples.X, dtype=np.float64)[labelled]
-    for step in step_objects(request.steps) or [Center(), LengthNorm()]:
+    for step in step_objects(steps) or [Center(), LengthNorm()]:
         X = step.fit(X, samples.speakers[labelled]).transform(X)
     with bar(messages, "leaving out speakers and channels") as progress:
         found = variance_shares(X, codes[labelled], names, callback=progress)
-    if request.as_json:
+    if as_json:
         result: dict[str, Any] = {"samples": int(labelled.sum()), "kappa": found.kappa}
         result["kappa_interval"] = [end if np.isfinite(end) else None for end in found.kappa_interval.tolist()]
         result["shares"] = dict(zip(found.names, found.shares.tolist(), strict=True))
@@ -39,12 +40,9 @@ def variance(request: VarianceRequest, messages: Messages) -> None:
         for name, share, (low, high) in zip(found.names, found.shares, found.intervals, strict=True)
     ]
     print_table("Of the variance", ["", "share", "90 % interval"], rows)
-    print_facts("", [("kappa", _kappa_text(found)), ("meaning", _meaning(found))])
-
-
-def _kappa_text(found: VarianceShares) -> str:
     low, high = found.kappa_interval
-    return f"{found.kappa:.2f} (90 %: {low:.2f} to {high:.2f}), the interaction over the noise"
+    kappa = f"{found.kappa:.2f} (90 %: {low:.2f} to {high:.2f}), the interaction over the noise"
+    print_facts("", [("kappa", kappa), ("meaning", _meaning(found))])
 
 
 def _meaning(found: VarianceShares) -> str:

@@ -25,16 +25,9 @@ MOST_CONDITIONS = 50
 
 @dataclass(frozen=True)
 class Part:
-    """Results on a part of the trials.
+    """Results on a part of the trials, with the numbers of its ``targets`` and ``nontargets``.
 
-    Parameters
-    ----------
-    measures : Measures or None
-        None where the part lacks targets or non-targets.
-    estimates : dict of Measure to Estimate
-        Every figure with its interval.
-    targets, nontargets : int
-        Numbers of trials.
+    ``measures`` are None where one of both is missing; ``estimates`` hold every figure with its interval.
     """
 
     measures: Measures | None
@@ -99,14 +92,7 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Coded:
-    """One label per trial, as a position in a short list of names.
-
-    Parameters
-    ----------
-    codes : ndarray of int, shape (n,)
-        -1 where there is no label.
-    names : sequence of str
-    """
+    """One label per trial, as a position in a short list of names; -1 where there is no label."""
 
     codes: NDArray[np.int64]
     names: Sequence[str]
@@ -184,10 +170,6 @@ def evaluate(
     settings : EvaluationSettings, optional
     callback : callable, optional
         Called with a ``Progress`` of stage "bootstrap, <part>" as draws are done.
-
-    Returns
-    -------
-    Evaluation
     """
     values, mask = as_trials(scores, target)
     if np.median(values[mask]) < np.median(values[~mask]):

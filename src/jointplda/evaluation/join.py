@@ -25,24 +25,11 @@ def with_truth(
     key_where: str = "key",
     allow_missing: bool = False,
 ) -> tuple[ScoreTable, BoolArray]:
-    """Scored trials whose truth is known, from a key or from the scores themselves, with a mask of the targets.
+    """Scored trials whose truth is known, with a mask of the targets: at least one is a target, and one is not.
 
-    Parameters
-    ----------
-    scores : ScoreTable
-    key : Trials, optional
-        Without it the scores say which trials are targets.
-    where, key_where : str
-        Names of scores and key, for messages.
-    allow_missing : bool
-        Leave out trials that only one of scores and key has, instead of raising.
-
-    Returns
-    -------
-    scores : ScoreTable
-        Of n trials, in the order of the key if there is one.
-    target : ndarray of bool, shape (n,)
-        At least one trial is a target, and one is not.
+    The trials are in the order of the key; without a key the scores say which trials are targets. ``where`` and
+    ``key_where`` name scores and key in messages. With ``allow_missing``, trials that only one of them has are left out
+    instead of raising.
     """
     if key is not None:
         if key.target is None:
@@ -67,20 +54,10 @@ def with_truth(
 
 
 def with_key(scores: ScoreTable, key: Trials, *, allow_missing: bool = False) -> ScoreTable:
-    """Join scored trials with the truth of a key.
+    """Join scored trials with a key: in its order, with its truth and condition columns, repeated trials once.
 
-    Parameters
-    ----------
-    scores : ScoreTable
-    key : Trials
-        Trials that the key does not label are left out.
-    allow_missing : bool
-        Leave out trials that only one of scores and key has, instead of raising.
-
-    Returns
-    -------
-    ScoreTable
-        In the order of the key, with its truth and condition columns; repeated trials once.
+    Trials that the key does not label are left out, and with ``allow_missing`` those that only one of scores and key
+    has, instead of raising.
     """
     if key.target is None:
         raise InputError("expected a third column target/nontarget; the key has none.", parameter="key")
@@ -111,20 +88,17 @@ def _check_matched(
             f"{_first_pair(scores.trials)}. Check that the ids are written alike, and that enrollment and test come in "
             "the same order."
         )
-    if not allow_missing and len(missing):
-        raise InputError(
-            f"{len(missing):,} of {len(key):,} trials of the key have no score: {_shown_pairs(key, missing)}.",
-            remedy=LEAVE_OUT,
-        )
-    if not allow_missing and len(extra):
-        raise InputError(
-            f"{len(extra):,} of {len(pairs):,} scores are not in the key: {_shown_pairs(scores.trials, extra)}.",
-            remedy=LEAVE_OUT,
-        )
-    if len(missing) or len(extra):
+    if not len(missing) and not len(extra):
+        return
+    if allow_missing:
         warn(
             f"{len(missing):,} trials without a score and {len(extra):,} scores that are not in the key were left out."
         )
+        return
+    problem = f"{len(extra):,} of {len(pairs):,} scores are not in the key: {_shown_pairs(scores.trials, extra)}."
+    if len(missing):
+        problem = f"{len(missing):,} of {len(key):,} trials of the key have no score: {_shown_pairs(key, missing)}."
+    raise InputError(problem, remedy=LEAVE_OUT)
 
 
 def _once(trials: Trials) -> Trials:
@@ -137,16 +111,11 @@ def _once(trials: Trials) -> Trials:
 
 
 def speakers_from_targets(trials: Trials, models: Mapping[str, Sequence[str]] | None = None) -> tuple[Names, Names]:
-    """Speakers of models and of samples, inferred from the target trials of a key.
+    """Names for the speakers of a key's models and of its samples, inferred from its target trials.
 
     Models and samples that a chain of target trials links are one speaker; an impostor sample without any target
     trial is a speaker of its own. A model is linked to its enrollment samples; a name on the enrollment side that is
     not in ``models`` is the sample of that name.
-
-    Returns
-    -------
-    of_models, of_samples : ndarray of str
-        A name for each of ``trials.models`` and ``trials.samples``.
     """
     targets = trials.take(trials.target == 1) if trials.target is not None else trials.take(np.zeros(0, dtype=np.int64))
     n_models, n_samples = len(trials.models), len(trials.samples)

@@ -1,5 +1,6 @@
-"""Who is trained on and who is tested: held-out speakers, and the trials among their samples."""
+"""Who is trained on and who is tested: labelled samples, held-out speakers, and the trials among their samples."""
 
+from dataclasses import dataclass
 from os import PathLike
 from typing import NamedTuple
 
@@ -7,13 +8,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jointplda._identifiers import listed
-from jointplda._typing import BoolArray, IntArray, Names
+from jointplda._typing import AnyArray, BoolArray, IntArray, Names
 from jointplda.errors import InputError
 from jointplda.evaluation.evaluate import TrialSides
-from jointplda.evaluation.labelled_samples import LabelledSamples
 from jointplda.formats import match_ids, read_trials
+from jointplda.labels import ConditionColumns
 
 MOST_PAIRS = 50_000_000
+NO_CONDITIONS = ConditionColumns((), ())
+
+
+@dataclass(frozen=True)
+class LabelledSamples:
+    """Embeddings, their ids, and the labels of speaker and channel of each.
+
+    Parameters
+    ----------
+    ids : ndarray of str, shape (n,)
+    X : ndarray, shape (n, d)
+    speakers : ndarray of str, shape (n,)
+    channels : ConditionColumns
+        Names of the conditions, and one column (n,) of channels for each; an empty string where the channel is not
+        known. No columns where nothing is known of the channels.
+    """
+
+    ids: Names
+    X: AnyArray
+    speakers: Names
+    channels: ConditionColumns = NO_CONDITIONS
+
+    def take(self, rows: AnyArray) -> "LabelledSamples":
+        """The samples of the given rows: indexes, or a mask (n,)."""
+        columns = tuple(column[rows] for column in self.channels.values)
+        channels = ConditionColumns(self.channels.names, columns)
+        return LabelledSamples(self.ids[rows], self.X[rows], self.speakers[rows], channels)
 
 
 class Experiment(NamedTuple):
@@ -75,10 +103,6 @@ def trials_of(
         A trial list. The default is every pair of test samples once.
     allow_missing : bool
         Leave out listed trials whose ids are not among the test samples, instead of raising.
-
-    Returns
-    -------
-    Experiment
     """
     shared = sorted(set(train.speakers.tolist()) & set(test.speakers.tolist()))
     if shared:
@@ -107,9 +131,8 @@ def _same_channel(test: LabelledSamples, pairs: IntArray) -> NDArray[np.int8] | 
         return None
     labels = test.channels.values[0]
     channel, known = np.unique(labels, return_inverse=True)[1], labels != ""
-    same: NDArray[np.int8] = (channel[pairs[:, 0]] == channel[pairs[:, 1]]).astype(np.int8)
-    same[~(known[pairs[:, 0]] & known[pairs[:, 1]])] = -1
-    return same
+    left, right = pairs.T
+    return np.where(known[left] & known[right], (channel[left] == channel[right]).astype(np.int8), np.int8(-1))
 
 
 def _listed(test: LabelledSamples, trials: str | PathLike[str], allow_missing: bool) -> tuple[IntArray, BoolArray]:

@@ -5,7 +5,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -14,41 +14,34 @@ from jointplda.errors import InputError
 from jointplda.estimators.joint import JointPLDA
 from jointplda.estimators.pipeline import Pipeline, automatic_pipeline, make_pipeline
 from jointplda.estimators.plain import PLDA
-from jointplda.evaluation.labelled_samples import LabelledSamples
+from jointplda.evaluation.protocol import LabelledSamples
 from jointplda.labels import ConditionColumns
+from jointplda.model.settings import ModelSettings
 from jointplda.preprocessing import LDA, PCA, Center, LengthNorm
 from jointplda.progress import Progress, ProgressCallback
 
+SHARED = ("speaker_rank", "noise_prior", "speaker_prior", "max_iter", "tol")
+"""Settings that PLDA and Joint PLDA take alike; Joint PLDA takes ``channel_rank`` too."""
 _AT_ONCE = 2048
+Model = TypeVar("Model", PLDA, JointPLDA)
 
 
-@dataclass(frozen=True)
-class Recipe:
+@dataclass(frozen=True, kw_only=True)
+class ComparedSettings(ModelSettings):
     """Settings that all systems share, so that they differ in the model alone.
+
+    Of those of a model, the ones in ``SHARED`` count, and ``channel_rank`` for Joint PLDA.
 
     Parameters
     ----------
     pca, lda : int or None
         Dimensions kept; None keeps all that the training data support. ``lda`` is for LDA + PLDA.
-    speaker_rank, channel_rank : int or None
-        Ranks of V and U.
-    noise_prior, speaker_prior : float
-        Strengths of the priors, the same for every model; 0 is maximum likelihood.
-    max_iter : int
-        Largest number of EM iterations.
-    tol : float
-        EM stops when an iteration gains less, in nats per sample.
     same_channel : float
         Probability that both sides of a trial share their channel, with which Joint PLDA averages.
     """
 
     pca: int | None = 60
     lda: int | None = None
-    speaker_rank: int | None = None
-    channel_rank: int | None = None
-    noise_prior: float = 0.0
-    speaker_prior: float = 0.0
-    max_iter: int = 100
     tol: float = 1e-5
     same_channel: float = 0.5
 
@@ -83,45 +76,29 @@ class _Task:
     train: LabelledSamples
     test: LabelledSamples
     pairs: IntArray
-    recipe: Recipe
+    settings: ComparedSettings
     callback: ProgressCallback | None
 
     @property
     def dimensions(self) -> int:
-        """Dimensions that PCA keeps: those of the recipe, as far as the data have them."""
+        """Dimensions that PCA keeps: those of the settings, as far as the data have them."""
         own: int = self.train.X.shape[1]
-        return min(self.recipe.pca or own, own, len(self.train.X) - 1)
+        return min(self.settings.pca or own, own, len(self.train.X) - 1)
 
-    @property
-    def model_settings(self) -> dict[str, Any]:
-        """Settings of a model; a speaker prior needs V of full rank, which is then the default."""
-        recipe = self.recipe
-        return {
-            "speaker_rank": None if recipe.speaker_prior > 0 else recipe.speaker_rank,
-            "noise_prior": recipe.noise_prior,
-            "speaker_prior": recipe.speaker_prior,
-            "max_iter": recipe.max_iter,
-            "tol": recipe.tol,
-            "callback": None if self.callback is None else self._report,
-        }
-
-    def _report(self, step: Progress) -> None:
-        if self.callback is not None:
-            self.callback(replace(step, stage=self.name))
+    def model(self, kind: type[Model], **own: Any) -> Model:
+        """A model with these settings; a speaker prior needs V of full rank, which is then the default."""
+        settings = {name: getattr(self.settings, name) for name in SHARED}
+        settings |= {"speaker_rank": None} if self.settings.speaker_prior > 0 else {}
+        callback, name = self.callback, self.name
+        report = None if callback is None else lambda step: callback(replace(step, stage=name))
+        return kind(**{**settings, "callback": report, **own})
 
 
 class ChannelMeans:
-    """The classical remedy for known channels: subtract the training mean of each sample's channel.
+    """The classical remedy for known channels: subtract the mean of each sample's channel in training samples X (n, d).
 
     Where there are several conditions, their means are subtracted one after the other. A channel that does not
     occur in training, or that is not known, is taken to lie at the overall mean.
-
-    Parameters
-    ----------
-    X : ndarray, shape (n, d)
-        Training samples.
-    channels : ConditionColumns
-        Their channels.
     """
 
     def __init__(self, X: AnyArray, channels: ConditionColumns) -> None:
@@ -141,17 +118,15 @@ class ChannelMeans:
         return rest
 
     def _shift(self, column: AnyArray, means: dict[str, AnyArray]) -> Array:
-        levels, index = np.unique(column, return_inverse=True)
         zero = np.zeros_like(self.mean, dtype=np.float64)
-        shifts: Array = np.array([means.get(str(level), zero) for level in levels])
-        return shifts[index]
+        return np.array([means.get(str(level), zero) for level in column])
 
 
 def run_systems(
     train: LabelledSamples,
     test: LabelledSamples,
     pairs: AnyArray,
-    recipe: Recipe | None = None,
+    settings: ComparedSettings | None = None,
     *,
     systems: Sequence[str] | None = None,
     callback: ProgressCallback | None = None,
@@ -165,18 +140,14 @@ def run_systems(
         channels of trials.
     pairs : ndarray of int, shape (trials, 2)
         The two rows of ``test`` that each trial compares.
-    recipe : Recipe, optional
+    settings : ComparedSettings, optional
     systems : sequence of str, optional
         Names from ``SYSTEMS``. The default is all that the data allow.
     callback : callable, optional
         Called with a ``Progress`` whose stage is the system's name: as the system begins (0 done), and after each EM
         iteration, with that ``Iteration`` as detail.
-
-    Yields
-    ------
-    Scored
     """
-    recipe = recipe or Recipe()
+    settings = settings or ComparedSettings()
     for name in list(SYSTEMS) if systems is None else list(systems):
         if name not in SYSTEMS:
             raise InputError(f"expected {', '.join(map(repr, SYSTEMS))}, got {name!r}.", parameter="systems")
@@ -185,8 +156,8 @@ def run_systems(
                 continue
             raise InputError(f"{name!r} needs the channels of the test samples.", parameter="systems")
         if callback is not None:
-            callback(Progress(name, 0, recipe.max_iter))
-        yield SYSTEMS[name](_Task(name, train, test, pairs, recipe, callback))
+            callback(Progress(name, 0, settings.max_iter))
+        yield SYSTEMS[name](_Task(name, train, test, pairs, settings, callback))
 
 
 def _cosine(task: _Task) -> Scored:
@@ -199,30 +170,34 @@ def _cosine(task: _Task) -> Scored:
 
 
 def _lda_plda(task: _Task) -> Scored:
-    kept = min(task.dimensions, len(np.unique(task.train.speakers)) - 1, task.recipe.lda or task.dimensions)
-    model = PLDA(**{**task.model_settings, "speaker_rank": None})
-    pipe = make_pipeline(Center(), PCA(task.dimensions), LDA(kept), LengthNorm(), model)
-    pipe.fit(task.train.X, task.train.speakers)
-    steps = f"Centred, PCA to {task.dimensions} dimensions, LDA to {kept}, length-normalised"
-    return _scored(task, f"{steps}; {_plda_words(task, pipe)}", pipe)
+    kept = min(task.dimensions, len(np.unique(task.train.speakers)) - 1, task.settings.lda or task.dimensions)
+    words = f"Centred, PCA to {task.dimensions} dimensions, LDA to {kept}, length-normalised"
+    model = task.model(PLDA, speaker_rank=None)
+    return _fitted(task, words, make_pipeline(Center(), PCA(task.dimensions), LDA(kept), LengthNorm(), model))
 
 
 def _plda(task: _Task) -> Scored:
-    pipe = make_pipeline(Center(), LengthNorm(), PCA(task.dimensions), PLDA(**task.model_settings))
+    pipe = make_pipeline(Center(), LengthNorm(), PCA(task.dimensions), task.model(PLDA))
+    return _fitted(task, _steps_words(task), pipe)
+
+
+def _fitted(task: _Task, words: str, pipe: Pipeline) -> Scored:
+    """The scores of a pipeline that ends in PLDA; ``words`` say what precedes it."""
     pipe.fit(task.train.X, task.train.speakers)
-    return _scored(task, f"{_steps_words(task)}; {_plda_words(task, pipe)}", pipe)
+    model = f"simplified PLDA with V of rank {pipe[-1].V_.shape[1]}, full noise covariance, {_prior_words(task)}"
+    return _scored(task, f"{words}; {model}", pipe)
 
 
 def _joint(task: _Task) -> Scored:
-    model = JointPLDA(channel_rank=task.recipe.channel_rank, **task.model_settings)
-    pipe = make_pipeline(Center(), LengthNorm(), PCA(task.dimensions), model)
+    joint = task.model(JointPLDA, channel_rank=task.settings.channel_rank)
+    pipe = make_pipeline(Center(), LengthNorm(), PCA(task.dimensions), joint)
     pipe.fit(task.train.X, task.train.speakers, channels=task.train.channels)
     ranks = ", ".join(
         f"U of rank {rank} for {condition}"
         for condition, rank in zip(task.train.channels.names, pipe[-1].channel_ranks_, strict=True)
     )
-    text = f"{_steps_words(task)}; Joint PLDA with V of rank {_rank(pipe)}, {ranks}, {_prior_words(task)}"
-    return _scored(task, text, pipe, same_channel=task.recipe.same_channel)
+    model = f"Joint PLDA with V of rank {pipe[-1].V_.shape[1]}, {ranks}, {_prior_words(task)}"
+    return _scored(task, f"{_steps_words(task)}; {model}", pipe, same_channel=task.settings.same_channel)
 
 
 def _automatic(task: _Task) -> Scored:
@@ -242,7 +217,7 @@ def _automatic(task: _Task) -> Scored:
         f"{ranks}, noise_prior {chosen['noise_prior']:g}, speaker_prior {chosen['speaker_prior']:g}, chosen on "
         f"training speakers; {'calibrated' if calibrated else 'not calibrated'}"
     )
-    return _scored(task, text, pipe, same_channel=task.recipe.same_channel)
+    return _scored(task, text, pipe, same_channel=task.settings.same_channel)
 
 
 def _without_means(system: Callable[[_Task], Scored]) -> Callable[[_Task], Scored]:
@@ -284,18 +259,8 @@ def _steps_words(task: _Task) -> str:
     return f"Centred, length-normalised, PCA to {task.dimensions} dimensions"
 
 
-def _plda_words(task: _Task, pipe: Pipeline) -> str:
-    return f"simplified PLDA with V of rank {_rank(pipe)}, full noise covariance, {_prior_words(task)}"
-
-
 def _prior_words(task: _Task) -> str:
-    recipe = task.recipe
-    if not recipe.noise_prior and not recipe.speaker_prior:
+    noise_prior, speaker_prior = task.settings.noise_prior, task.settings.speaker_prior
+    if not noise_prior and not speaker_prior:
         return "by maximum likelihood"
-    return f"noise_prior {recipe.noise_prior:g}, speaker_prior {recipe.speaker_prior:g}"
-
-
-def _rank(pipe: Pipeline) -> int:
-    """Columns of V of a fitted pipeline's model."""
-    rank: int = pipe[-1].V_.shape[1]
-    return rank
+    return f"noise_prior {noise_prior:g}, speaker_prior {speaker_prior:g}"

@@ -7,8 +7,8 @@ samples that it shares with each coupled level. Given the coupled latents x,
 
 is linear in u_o, and EM needs only quadratic sums of it. So the levels of a group (equal counts, hence equal L) are
 kept either as they are (``EliminatedRows``) or as their Gram matrix sum_o u_o u_o' (``EliminatedGram``), whichever is
-cheaper; the second does not grow with the number of levels. The E step asks either for ``first``, then solves for x,
-then asks for ``second``.
+cheaper; the second does not grow with the number of levels. The E step asks either for ``projected_sums``, then solves
+for x, then asks for ``moments``.
 """
 
 from dataclasses import dataclass
@@ -135,15 +135,15 @@ class EliminatedRows:
     group: IntArray
     n_parts: int
 
-    def first(self, E: Array, L: Precision) -> tuple[Array, float, Array]:
-        """With t_o = L^-1 E [f_o, n_o], return a state, sum_o t_o' L t_o, and sum_o h_o t_o' (slots, R)."""
+    def projected_sums(self, E: Array, L: Precision) -> tuple[Array, float, Array]:
+        """With t_o = L^-1 E [f_o, n_o], return all sums projected, sum_o t_o' L t_o, and sum_o h_o t_o' (slots, R)."""
         raw = self.sums @ E.T
         t = L.times_rows(raw, self.group)
         return t, float(np.vdot(raw, t)), self.slots.T @ t
 
-    def second(self, state: Array, E: Array, Jx: Array, L: Precision) -> EliminatedMoments:
-        """Moments of yhat_o = t_o - L^-1 Jx' h_o, for the state of ``first`` and Jx (slots, R)."""
-        yhat = self.means(state, Jx, L)
+    def moments(self, projected: Array, E: Array, Jx: Array, L: Precision) -> EliminatedMoments:
+        """Moments of yhat_o = t_o - L^-1 Jx' h_o, for the projection of ``projected_sums`` and Jx (slots, R)."""
+        yhat = self.means(projected, Jx, L)
         squares = [yhat.T @ yhat]
         for n in self.sums[:, -self.n_parts :].T:
             scaled = yhat * np.sqrt(n)[:, None]
@@ -155,9 +155,9 @@ class EliminatedRows:
             squares=np.stack(squares),
         )
 
-    def means(self, state: Array, Jx: Array, L: Precision) -> Array:
+    def means(self, projected: Array, Jx: Array, L: Precision) -> Array:
         """yhat_o of every level, (K, R)."""
-        return state - L.times_rows(self.slots @ Jx, self.group) if len(Jx) else state
+        return projected - L.times_rows(self.slots @ Jx, self.group) if len(Jx) else projected
 
 
 @dataclass(frozen=True)
@@ -171,19 +171,19 @@ class EliminatedGram:
     counts: Array
     width: int
 
-    def first(self, E: Array, L: Precision) -> tuple[Array, float, Array]:
+    def projected_sums(self, E: Array, L: Precision) -> tuple[Array, float, Array]:
         """As ``EliminatedRows.first``."""
         Z = L.times_columns(self._times(E, slice(self.width)))
         both = Z.sum(axis=1)
         return Z, float(np.vdot(both[:, : self.width], E)), both[:, self.width : -1].T
 
-    def second(self, state: Array, E: Array, Jx: Array, L: Precision) -> EliminatedMoments:
+    def moments(self, projected: Array, E: Array, Jx: Array, L: Precision) -> EliminatedMoments:
         """As ``EliminatedRows.second``."""
-        w, (R, G, q) = self.width, state.shape
-        Z, full = state, np.concatenate([E, -Jx.T, np.zeros((R, 1))], axis=1)
+        w, (R, G, q) = self.width, projected.shape
+        Z, full = projected, np.concatenate([E, -Jx.T, np.zeros((R, 1))], axis=1)
         if len(Jx):
             Z = L.times_columns(self._times(-Jx.T, slice(w, q - 1)))
-            Z += state
+            Z += projected
         # Z_g is L^-1 E Gram; one more product gives L^-1 E Gram E' L^-1.
         YY = (Z.reshape(R * G, q) @ full.T).reshape(R, G, R)
         YY = YY * L.inverse if L.is_diagonal else (YY.swapaxes(0, 1) @ L.inverse).swapaxes(0, 1)

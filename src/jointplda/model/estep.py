@@ -128,7 +128,7 @@ def solve(layout: Layout, parameters: Parameters, kappa: float = 0.0) -> Solutio
     else:
         L = Precision.dense(layout.group_counts, grams)
     E = np.concatenate([*(dv.T for dv in DV), *(-(mean @ dv)[:, None] for dv in DV)], axis=1)
-    state, eliminated_fit, slot_sums = layout.eliminated_sums.first(E, L)
+    projected, eliminated_fit, slot_sums = layout.eliminated_sums.projected_sums(E, L)
     DW = {(p, k): noises[p].D @ W[k] for p, part in enumerate(layout.parts) for k in layout.coupled if part.observed[k]}
     J = {
         (at, k): W[k].T @ DV[at]
@@ -137,7 +137,7 @@ def solve(layout: Layout, parameters: Parameters, kappa: float = 0.0) -> Solutio
         if layout.parts[p].observed[k]
     }
     coupled, Jx = _solve_coupled(layout, W, mean, DW, J, L, slot_sums)
-    moments = layout.eliminated_sums.second(state, E, Jx, L)
+    moments = layout.eliminated_sums.moments(projected, E, Jx, L)
     log_likelihood = (
         sum(_noise_term(part, noise, mean) for part, noise in zip(layout.parts, noises, strict=True))
         + 0.5 * eliminated_fit

@@ -85,8 +85,8 @@ def eliminated_means(layout: Layout, solution: Solution) -> Array:
     """Yhat of every eliminated level, (K, R), in the order of its labels; the layout must keep its rows."""
     rows = layout.eliminated_sums
     assert isinstance(rows, EliminatedRows)
-    state, _, _ = rows.first(solution.E, solution.L)
-    yhat = rows.means(state, solution.Jx, solution.L)
+    projected, _, _ = rows.projected_sums(solution.E, solution.L)
+    yhat = rows.means(projected, solution.Jx, solution.L)
     result = np.empty_like(yhat)
     result[layout.eliminated_order] = solution.unrotated(yhat.T).T
     return result
