@@ -27,6 +27,7 @@ from jointplda.model.layout import lay_out
 from jointplda.model.moments import moment_covariances
 from jointplda.model.mstep import NoiseModel, Prior
 from jointplda.model.parameters import Parameters
+from jointplda.model.settings import ModelSettings
 from jointplda.model.start import make_prior, start_from_moments
 
 STRENGTHS = (0.3, 1.0, 3.0, 10.0)
@@ -63,7 +64,7 @@ def fitted(X, speakers, channels, form, strength):
     """Mean, V V', U and D^-1 with targets of a form, each of the same trace as the scaled identities in use."""
     statistics = Statistics.from_samples(X, speakers, channels)
     found = moment_covariances(statistics)
-    usual = make_prior(statistics, found, strength, strength)
+    usual = make_prior(statistics, found, ModelSettings(noise_prior=strength, speaker_prior=strength))
     noise_target, speaker_target = FORMS[form](found.within, found.between[0], statistics.covariance)
     prior = Prior(
         usual.noise_strength,

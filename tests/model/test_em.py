@@ -11,6 +11,7 @@ from jointplda.model.estep import e_step
 from jointplda.model.layout import lay_out
 from jointplda.model.moments import moment_covariances
 from jointplda.model.mstep import NoiseModel, Prior, m_step
+from jointplda.model.settings import ModelSettings
 from jointplda.model.start import make_prior, start_from_moments
 from oracles import paper
 from oracles.dense import DenseModel
@@ -65,7 +66,9 @@ def test_likelihood_never_falls(seed, strength):
     statistics = statistics_of(X, columns)
     ranks = (d, *ranks[1:]) if strength else ranks
     noise = NoiseModel(bool(seed % 2), 1e-6 * X.var(axis=0))
-    prior = make_prior(statistics, moment_covariances(statistics), strength, strength)
+    prior = make_prior(
+        statistics, moment_covariances(statistics), ModelSettings(noise_prior=strength, speaker_prior=strength)
+    )
     start = start_at_random(statistics, ranks, noise, rng)
     fit = run_em(lay_out(statistics, ranks), start, prior=prior, noise=noise, max_iter=100, tol=-np.inf)
     trace = np.array([fit.start, *fit.log_likelihoods])
@@ -174,7 +177,7 @@ def test_map_ends_where_the_penalised_likelihood_is_flat():
     X, s, c, _ = world(rng, d, (2, r), 8, 4, 50)
     columns = [list(s), list(c)]
     statistics = statistics_of(X, columns)
-    prior = make_prior(statistics, moment_covariances(statistics), 0.5, 1.5)
+    prior = make_prior(statistics, moment_covariances(statistics), ModelSettings(noise_prior=0.5, speaker_prior=1.5))
     noise = NoiseModel(False, np.full(d, 1e-9))
     start = start_from_moments(statistics, moment_covariances(statistics), (d, r), noise, prior)
     fit = run_em(lay_out(statistics, (d, r)), start, prior=prior, noise=noise, max_iter=20000, tol=1e-15)
@@ -209,7 +212,7 @@ def test_strengths_are_relative_to_the_data():
     values = []
     for statistics in (one, two):
         covariances = moment_covariances(one)
-        prior = make_prior(statistics, covariances, 0.3, 0.6)
+        prior = make_prior(statistics, covariances, ModelSettings(noise_prior=0.3, speaker_prior=0.6))
         assert prior.noise_scale == pytest.approx(np.trace(covariances.within) / 4)
         _, log_likelihood = e_step(lay_out(statistics, (4, 1)), parameters)
         values.append((log_likelihood + prior.penalty(parameters)) / statistics.n_samples)

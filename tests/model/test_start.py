@@ -6,6 +6,7 @@ import pytest
 from jointplda import Statistics
 from jointplda.model.moments import Covariances, moment_covariances
 from jointplda.model.mstep import NoiseModel, Prior
+from jointplda.model.settings import ModelSettings
 from jointplda.model.start import make_prior, start_from_moments
 from worlds.designs import relative, world
 
@@ -50,7 +51,7 @@ def test_prior_strengths_and_scales():
     X, s, c, _ = world(np.random.default_rng(3), 4, (2, 1), 12, 3, 80)
     statistics = Statistics.from_samples(X, s, c)
     found = moment_covariances(statistics)
-    prior = make_prior(statistics, found, 0.3, 0.6)
+    prior = make_prior(statistics, found, ModelSettings(noise_prior=0.3, speaker_prior=0.6))
     assert prior.noise_strength == pytest.approx(0.3 * 80)
     assert prior.speaker_strength == pytest.approx(0.6 * 12)
     assert prior.noise_scale == pytest.approx(np.trace(found.within) / 4)

@@ -2,7 +2,7 @@
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
@@ -16,15 +16,9 @@ from jointplda.estimators.automatic import JointPLDACV
 from jointplda.estimators.pipeline import Pipeline, automatic_pipeline, make_pipeline
 from jointplda.evaluation.protocol import LabelledSamples
 from jointplda.model.settings import ModelSettings
-from jointplda.preprocessing import LDA, PCA, Center, LengthNorm
+from jointplda.preprocessing import STEPS
 from jointplda.progress import Progress, ProgressCallback
 
-STEPS: dict[str, Callable[[Any], Any]] = {
-    "center": lambda _: Center(),
-    "length_norm": lambda _: LengthNorm(),
-    "pca": PCA,
-    "lda": LDA,
-}
 HEADER = [
     "noise prior", "speaker prior", "rank of U", "share", "prior of U", "interaction", "held-out minCllr", "raw Cllr",
     "time", "",
@@ -32,8 +26,9 @@ HEADER = [
 
 
 def step_objects(steps: tuple[Step, ...]) -> list[Any]:
-    """The preprocessing steps as estimators."""
-    return [STEPS[name](value) for name, value in steps]
+    """The preprocessing steps as estimators: of the class that an option is named after, such as --length-norm."""
+    classes = {name.lower(): step for name, step in STEPS.items()}
+    return [classes[name.replace("_", "")](*([] if value is True else [value])) for name, value in steps]
 
 
 def search_pipeline(steps: tuple[Step, ...], **settings: Any) -> Pipeline:

@@ -13,7 +13,7 @@ from jointplda.model.settings import AUTOMATIC, RULES, ModelSettings
 
 F = TypeVar("F", bound=Callable[..., Any])
 Step = tuple[str, Any]
-STEPS = "jointplda.steps"
+GIVEN_STEPS = "jointplda.steps"
 
 SUPPORTED = "as many as the speakers support"
 SHARED = {
@@ -44,12 +44,12 @@ def preprocessing(*, lda: bool = True) -> Callable[[F], F]:
 def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
     """Note a preprocessing step; click calls this in the order of the command line."""
     if value:
-        ctx.meta.setdefault(STEPS, []).append((param.name, value))
+        ctx.meta.setdefault(GIVEN_STEPS, []).append((param.name, value))
 
 
 def given_steps() -> tuple[Step, ...]:
     """The preprocessing steps that the user of the running command gave, each with its value."""
-    return tuple(click.get_current_context().meta.get(STEPS, ()))
+    return tuple(click.get_current_context().meta.get(GIVEN_STEPS, ()))
 
 
 class NumberOrWord(click.ParamType):  # type: ignore[type-arg]

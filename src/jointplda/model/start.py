@@ -8,26 +8,23 @@ from jointplda.linalg import cholesky, symmetric
 from jointplda.model.moments import Covariances
 from jointplda.model.mstep import NoiseModel, Prior, target
 from jointplda.model.parameters import Parameters
+from jointplda.model.settings import ModelSettings
 from jointplda.model.statistics import Statistics
 
 SMALLEST_SHARE = 1e-4
 
 
-def make_prior(
-    statistics: Statistics,
-    covariances: Covariances,
-    noise_prior: float,
-    speaker_prior: float,
-) -> Prior:
-    """Prior with strengths relative to the data: 1 is one prior sample per sample, and one prior speaker per speaker.
+def make_prior(statistics: Statistics, covariances: Covariances, settings: ModelSettings) -> Prior:
+    """Prior of the settings, whose strengths are relative to the data: 1 is one prior sample per sample, and one prior
+    speaker per speaker.
 
     Its targets are identities times the average variance of the moment covariances.
     """
     smallest = SMALLEST_SHARE * float(statistics.scales.mean())
     return Prior(
-        noise_strength=noise_prior * statistics.n_samples,
+        noise_strength=settings.noise_prior * statistics.n_samples,
         noise_scale=max(float(np.mean(np.diagonal(covariances.within))), smallest),
-        speaker_strength=speaker_prior * statistics.n_speakers,
+        speaker_strength=settings.speaker_prior * statistics.n_speakers,
         speaker_scale=max(float(np.mean(np.diagonal(covariances.between[0]))), smallest),
     )
 

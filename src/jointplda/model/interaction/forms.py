@@ -105,7 +105,7 @@ class Problem:
 
     def prior(self, settings: ModelSettings) -> Prior:
         """Prior of the settings, with scales from the moments."""
-        prior = make_prior(self.statistics, self.covariances, settings.noise_prior, settings.speaker_prior)
+        prior = make_prior(self.statistics, self.covariances, settings)
         if self.within is not None:
             strength = settings.noise_prior * (self.layout.n_samples + self.within.freedom)
             prior = replace(prior, noise_strength=strength)
