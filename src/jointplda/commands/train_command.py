@@ -19,7 +19,7 @@ to 150 dimensions. --no-auto alone fits by maximum likelihood. Ctrl-C ends train
 code 0); --resume continues from it."""
 OF_CELLS = ("interaction", "interaction_rank", "interaction_prior", "cell_share")
 """Settings of the interaction, which needs channels."""
-CHOSEN = tuple(name for name, rule in RULES.items() if not rule.given)
+CHOSEN = tuple(name for name, rule in RULES.items() if not rule.kept_if_given)
 """Settings that turn the automatic search off when they are given."""
 RESUMED = ("max_iter", "tol")
 """Settings that a model which continues takes from the command line, and not from its file."""

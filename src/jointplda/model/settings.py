@@ -12,7 +12,7 @@ MOST_KAPPA = 1e3
 MOST_PRIOR = 1e9
 AUTOMATIC = {"max_iter": 25, "tol": 1e-3}
 """Defaults of automatic settings where they differ: EM stops early, since its last small gains cost accuracy."""
-FORMS = ("proportional", "full", "split")
+INTERACTION_FORMS = ("proportional", "full", "split")
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class SettingRule:
         Whether it is a number of columns, at most the dimension.
     searched : bool
         Whether automatic settings choose it.
-    given : bool
-        Whether automatic settings take it as it is given.
+    kept_if_given : bool
+        Whether automatic settings keep it as the user gives it.
     per_condition : bool
         Whether there may be one for each nuisance condition.
     """
@@ -46,7 +46,7 @@ class SettingRule:
     choices: tuple[str, ...] = ()
     rank: bool = False
     searched: bool = False
-    given: bool = False
+    kept_if_given: bool = False
     per_condition: bool = False
 
 
@@ -65,10 +65,14 @@ class ModelSettings:
     channel_rank: Any = field(
         default=None, metadata=_rule("Columns of U.", whole=True, rank=True, searched=True, per_condition=True)
     )
-    noise: str = field(default="full", metadata=_rule("Noise covariance.", choices=("full", "diagonal"), given=True))
-    max_iter: int = field(default=100, metadata=_rule("EM iterations at most.", least=1, whole=True, given=True))
+    noise: str = field(
+        default="full", metadata=_rule("Noise covariance.", choices=("full", "diagonal"), kept_if_given=True)
+    )
+    max_iter: int = field(
+        default=100, metadata=_rule("EM iterations at most.", least=1, whole=True, kept_if_given=True)
+    )
     tol: float = field(
-        default=1e-6, metadata=_rule("Stop EM when an iteration gains less, in nats per sample.", given=True)
+        default=1e-6, metadata=_rule("Stop EM when an iteration gains less, in nats per sample.", kept_if_given=True)
     )
     noise_prior: float = field(
         default=0.0,
@@ -92,7 +96,7 @@ class ModelSettings:
             "Strength of the prior that shrinks U U'.",
             most=MOST_PRIOR,
             searched=True,
-            given=True,
+            kept_if_given=True,
             per_condition=True,
         ),
     )
@@ -101,9 +105,9 @@ class ModelSettings:
         metadata=_rule(
             "Speaker-by-channel interaction: 0 (none), a number (kappa), proportional, full or split.",
             most=MOST_KAPPA,
-            choices=FORMS,
+            choices=INTERACTION_FORMS,
             searched=True,
-            given=True,
+            kept_if_given=True,
         ),
     )
     interaction_rank: int | None = field(
@@ -122,7 +126,8 @@ class ModelSettings:
         ),
     )
     noise_floor: float = field(
-        default=1e-6, metadata=_rule("Least noise variance, as a share of the total variance.", most=1.0, given=True)
+        default=1e-6,
+        metadata=_rule("Least noise variance, as a share of the total variance.", most=1.0, kept_if_given=True),
     )
 
     def __post_init__(self) -> None:
