@@ -29,7 +29,7 @@ def tried(model: JointPLDACV) -> list[dict[str, object]]:
                 "": "*" if one.chosen else "",
                 "noise_prior": f"{one.candidate.noise_prior:g}",
                 "speaker_prior": f"{one.candidate.speaker_prior:g}",
-                "rank of U": one.candidate.channel_ranks[0],
+                "rank of U": one.candidate.channel_rank[0],
                 "held-out minCllr": one.criterion,
                 "standard error": float(np.std(one.min_cllrs, ddof=1) / np.sqrt(len(one.min_cllrs))),
                 "raw Cllr": float(np.mean(one.cllrs)),
