@@ -8,6 +8,7 @@ from scipy.optimize import approx_fprime
 
 from jointplda import PLDA, DataWarning, JointPLDA
 from jointplda.errors import InputError
+from jointplda.model import em
 from jointplda.model.channel_shrinkage import with_channel_shares
 from jointplda.model.em import run_em
 from jointplda.model.estep import e_step
@@ -238,3 +239,18 @@ def test_a_fit_goes_on_where_another_ended(data):
     assert warm.trace.log_likelihoods[-1] >= warm.notes.start
     far = replace(start, mean=start.mean + 1e6)
     assert fit(statistics, settings, start=far).notes.start > warm.notes.start - 0.1
+
+
+def test_an_interrupted_fit_is_not_remembered(data, monkeypatch):
+    """Else the next fit would take it for the end of EM."""
+    monkeypatch.setattr(em, "_interrupted", [float("-inf")])
+    X, s, c = data
+    statistics, settings = statistics_of(X, [s, c]), ModelSettings(channel_rank=2, noise_prior=0.1, tol=1e-3)
+
+    def stop(progress):
+        raise KeyboardInterrupt
+
+    memory = FitMemory()
+    assert fit(statistics, settings, callback=stop, memory=memory).trace.interrupted
+    assert not memory.ended
+    assert fit(statistics, settings, memory=memory).trace.converged

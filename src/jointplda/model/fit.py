@@ -80,8 +80,10 @@ def fit(
     if of_em not in memory.ended:
         if start is None and memory.goes_on and problem.form != "split":
             start = memory.latest.get(of_problem)
-        memory.ended[of_em] = _em(problem, settings, start, callback)
-        memory.latest[of_problem] = memory.ended[of_em].parameters
+        result = _em(problem, settings, start, callback)
+        if result.interrupted:  # not to be taken for the end of EM by another fit
+            return _fitted(result, problem, settings, statistics)
+        memory.ended[of_em], memory.latest[of_problem] = result, result.parameters
     return _fitted(memory.ended[of_em], problem, settings, statistics)
 
 
