@@ -246,6 +246,10 @@ def test_descriptions_say_what_was_trained():
         "noise_prior 2, speaker_prior 0.5"
     )
     assert (shrunk.model[-1].noise_prior, shrunk.model[-1].speaker_prior) == (2, 0.5)
+    given = ComparedSettings(pca=4, interaction=0.7, channel_prior=0.5, noise_floor=0.01)
+    both = run_quietly(*data, given, systems=["PLDA", "Joint PLDA"])
+    assert (both["Joint PLDA"].model[-1].interaction_, both["Joint PLDA"].model[-1].channel_ranks_) == (0.7, (4,))
+    assert {each.model[-1].noise_floor for each in both.values()} == {0.01}
     ranked = run_quietly(*data, ComparedSettings(pca=4, speaker_rank=2, speaker_prior=0.5), systems=["PLDA"])["PLDA"]
     assert "V of rank 4" in ranked.description
 

@@ -16,12 +16,10 @@ from jointplda.estimators.pipeline import Pipeline, automatic_pipeline, make_pip
 from jointplda.estimators.plain import PLDA
 from jointplda.evaluation.protocol import LabelledSamples
 from jointplda.labels import ConditionColumns
-from jointplda.model.settings import ModelSettings
+from jointplda.model.settings import RULES, ModelSettings
 from jointplda.preprocessing import LDA, PCA, Center, LengthNorm
 from jointplda.progress import Progress, ProgressCallback
 
-SHARED = ("speaker_rank", "noise_prior", "speaker_prior", "max_iter", "tol")
-"""Settings that PLDA and Joint PLDA take alike; Joint PLDA takes ``channel_rank`` too."""
 _AT_ONCE = 2048
 Model = TypeVar("Model", PLDA, JointPLDA)
 
@@ -30,7 +28,7 @@ Model = TypeVar("Model", PLDA, JointPLDA)
 class ComparedSettings(ModelSettings):
     """Settings that all systems share, so that they differ in the model alone.
 
-    Of those of a model, the ones in ``SHARED`` count, and ``channel_rank`` for Joint PLDA.
+    PLDA takes those that it has; Joint PLDA takes all of them, those of the channels too.
 
     Parameters
     ----------
@@ -87,7 +85,8 @@ class _Task:
 
     def model(self, kind: type[Model], **own: Any) -> Model:
         """A model with these settings; a speaker prior needs V of full rank, which is then the default."""
-        settings = {name: getattr(self.settings, name) for name in SHARED}
+        settings = {name: getattr(self.settings, name) for name in kind().get_params() if name in RULES}
+        settings |= {"channel_rank": 0} if kind is PLDA else {}
         settings |= {"speaker_rank": None} if self.settings.speaker_prior > 0 else {}
         callback, name = self.callback, self.name
         report = None if callback is None else lambda step: callback(replace(step, stage=name))
@@ -189,8 +188,7 @@ def _fitted(task: _Task, words: str, pipe: Pipeline) -> Scored:
 
 
 def _joint(task: _Task) -> Scored:
-    joint = task.model(JointPLDA, channel_rank=task.settings.channel_rank)
-    pipe = make_pipeline(Center(), LengthNorm(), PCA(task.dimensions), joint)
+    pipe = make_pipeline(Center(), LengthNorm(), PCA(task.dimensions), task.model(JointPLDA))
     pipe.fit(task.train.X, task.train.speakers, channels=task.train.channels)
     ranks = ", ".join(
         f"U of rank {rank} for {condition}"
