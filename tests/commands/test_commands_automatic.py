@@ -210,6 +210,17 @@ def test_what_the_model_stores_is_not_given_again(name, files, tmp_path):
     assert f"{option}: stored in the resumed model" in done
 
 
+@pytest.mark.parametrize("option", [["--cell-share", 0.5], ["--interaction-rank", 2], ["--interaction-prior", 0.3, 5]])
+def test_settings_of_the_interaction_need_one(option, files, tmp_path):
+    folder, *_ = files
+    given = ["train", *train_arguments(folder, "tsv"), "--max-iter", 2, *option]
+    out = ["--out", tmp_path / "m"]
+    assert f"{option[0]} needs an --interaction" in run(*given, *out, code=2).stderr
+    run(*given, *out, "--interaction", "full")
+    model = Pipeline.load(tmp_path / "m")[-1]
+    assert model.get_params()[option[0][2:].replace("-", "_")] in (0.5, 2, (0.3, 5.0))
+
+
 def test_options_per_channel(files, tmp_path):
     folder, *_ = files
     data = [folder / "train.npy", "--labels", folder / "train.tsv", "--speaker", "speaker", "--out", tmp_path / "m"]

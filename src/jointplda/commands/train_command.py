@@ -68,7 +68,7 @@ class TrainRequest(options.SampleSource):
     cloup.option(
         "--auto/--no-auto", "automatic", default=None,
         help="Choose priors, ranks and interaction on held-out training speakers, and calibrate. This is the default "
-        "unless a rank, --noise-prior, --speaker-prior, --channel-share or --cell-share is given.",
+        "unless a rank, --noise-prior, --speaker-prior, --channel-share, --cell-share or --interaction-prior is given.",
     ),
     *MODEL,
     options.seed,
@@ -109,8 +109,10 @@ def _check(request: TrainRequest, ctx: click.Context) -> None:
         typed = [name for name in STORED if ctx.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE]
         if typed:
             raise click.UsageError(f"{_listed(typed)}: stored in the resumed model; leave it out.")
-    if "cell_share" in request.given and not request.given.get("interaction"):
-        raise click.UsageError("--cell-share needs an --interaction: proportional, full, split, or a number above 0.")
+    of_cells = [name for name in OF_CELLS if name in request.given and name != "interaction"]
+    if of_cells and not request.given.get("interaction"):
+        needed = "needs an --interaction: proportional, full, split, or a number above 0."
+        raise click.UsageError(f"{_option(of_cells[0])} {needed}")
     if request.automatic and request.own_settings:
         raise click.UsageError(f"{_listed(request.own_settings)}: chosen by --auto; leave it out, or leave out --auto.")
     if not request.plan:

@@ -1,7 +1,7 @@
 """The settings of a model, each declared once: its default, its range, its help, and who chooses it.
 
-The arguments of the estimators, their checks, the candidates of the search, the options of the commands, what a file
-stores and what ``info`` prints come from this record.
+The arguments of the estimators are held to this record by a test; their checks, the candidates of the search, the
+options of the commands, and what a file says of the fit come from it.
 """
 
 import math
