@@ -38,7 +38,7 @@ SAME_CHANNEL = 0.5
 
 
 class Search:
-    """A search over candidates, which keeps the scores of all folds.
+    """A search over candidates, which keeps the results of all of them.
 
     ``base`` has the settings that are not searched. ``channel_priors`` are strengths of the priors of U, and
     ``interaction`` the form of the interaction, if they are not to be chosen. Folds run on ``threads`` threads.
@@ -64,7 +64,6 @@ class Search:
             forms = tuple(form for form in forms if form != "full")
         self.forms = forms if interaction is None else (interaction,)
         self.tried: dict[ModelSettings, CandidateResult] = {}
-        self.scores: dict[ModelSettings, list[Array]] = {}
         self.interrupted = False
         for fold in folds.folds:
             fold.memory.goes_on = not design.confounded
@@ -144,19 +143,19 @@ class Search:
         if candidate not in self.tried:
             began = time.perf_counter()
             number = len(self.folds.folds)
-            scores, criteria, costs = [np.zeros(0)] * number, [0.0] * number, [0.0] * number
+            criteria, costs = [0.0] * number, [0.0] * number
 
             def work(piece: slice) -> None:
                 for i in range(piece.start, piece.stop):
-                    scores[i] = self._scores(candidate, i)
                     pairs = self.folds.folds[i].pairs
-                    weights, values = type_weights(pairs.target, pairs.same_channel), scores[i][: len(pairs.target)]
+                    values = self._scores(candidate, i)[: len(pairs.target)]
+                    weights = type_weights(pairs.target, pairs.same_channel)
                     criteria[i] = min_cllr(values, pairs.target, weights)
                     costs[i] = cllr(values, pairs.target, weights)
 
             in_pieces(work, number, 1, self.threads)
             result = CandidateResult(candidate, tuple(criteria), tuple(costs), time.perf_counter() - began)
-            self.tried[candidate], self.scores[candidate] = result, scores
+            self.tried[candidate] = result
             if self.callback is not None:
                 self.callback(Progress("settings", len(self.tried), None, result))
         return self.tried[candidate]
@@ -176,15 +175,19 @@ class Search:
         return np.concatenate(scores)
 
     def calibration_trials(self, candidate: ModelSettings) -> CalibrationTrials:
-        """The held-out pairs of all folds, and the moved targets, with the scores of a candidate."""
-        target, same, fold_of = [], [], []
+        """The held-out pairs of all folds, and the moved targets, with the scores of a candidate.
+
+        They are computed again, since the folds remember its fits.
+        """
+        target, same, fold_of, scores = [], [], [], []
         for i, (fold, rows) in enumerate(zip(self.folds.folds, self.moved_rows, strict=True)):
+            scores.append(self._scores(candidate, i))
             target += [fold.pairs.target, np.ones(len(rows), dtype=bool)]
             same += [fold.pairs.same_channel, np.zeros(len(rows), dtype=bool)]
             fold_of.append(np.full(len(fold.pairs.target) + len(rows), i))
         targets = np.concatenate(target)
         weights = type_weights(targets, np.concatenate(same))
-        return CalibrationTrials(np.concatenate(self.scores[candidate]), targets, weights, np.concatenate(fold_of))
+        return CalibrationTrials(np.concatenate(scores), targets, weights, np.concatenate(fold_of))
 
 
 def _matrix(left: PreparedSide, right: PreparedSide, priors: Array) -> Array:
