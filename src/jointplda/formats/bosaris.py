@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,8 @@ from numpy.typing import NDArray
 from jointplda._identifiers import no_duplicates
 from jointplda._typing import Names
 from jointplda.errors import FileError
-from jointplda.formats.columns import as_text
 from jointplda.formats.hdf5 import read_arrays, write_arrays
+from jointplda.formats.named_arrays import Arrays, as_text
 from jointplda.formats.pair_output import refuse_repeats
 from jointplda.formats.pair_rows import pair_text
 from jointplda.formats.text import PathLikeStr
@@ -23,8 +22,6 @@ _MODELS = ("modelset", "ID/row_ids", "model_names")
 _SAMPLES = ("segset", "ID/column_ids", "test_names")
 _TARGETS = ("tar_mask", "target_mask", "tar")
 _NONTARGETS = ("non_mask", "nontarget_mask", "non")
-
-Arrays = Mapping[str, NDArray[Any]]
 
 
 def read_key(path: Path) -> Trials:

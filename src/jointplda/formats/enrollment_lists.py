@@ -11,7 +11,7 @@ from jointplda.errors import FileError, InputError, Remedy
 from jointplda.file_kinds import KINDS, kind_of
 from jointplda.formats.header_words import is_pair_header
 from jointplda.formats.pair_rows import pair_columns
-from jointplda.formats.sheets import first_cells, read_sheet, write_sheet
+from jointplda.formats.sheets import Sheet, read_sheet, write_sheet
 from jointplda.formats.text import PathLikeStr, decoded, existing, lines, text_file
 from jointplda.formats.text_checks import check_names, check_no_header, check_words
 
@@ -33,12 +33,10 @@ def read_enrollment(path: PathLikeStr) -> dict[str, list[str]]:
         If a line cannot be read, or a sample is listed twice for one model.
     """
     target = existing(path)
-    number, first = next(lines(target))
-    text = decoded(first, target, number)
-    header = is_pair_header(first_cells(text, target, number))
+    sheet = read_sheet(target, is_pair_header)
     enrollment: dict[str, list[str]] = {}
     seen: set[tuple[str, str]] = set()
-    for number, model, samples in _from_sheet(target) if header else _from_lines(target):
+    for number, model, samples in _from_sheet(sheet) if sheet.has_header else _from_lines(target):
         if not model or not all(samples):
             raise FileError(f"{target}, line {number}: expected a model and a sample, one of them is empty.")
         for sample in samples:
@@ -51,11 +49,10 @@ def read_enrollment(path: PathLikeStr) -> dict[str, list[str]]:
     return enrollment
 
 
-def _from_sheet(path: Path) -> Iterator[tuple[int, str, list[str]]]:
-    sheet = read_sheet(path, is_pair_header)
+def _from_sheet(sheet: Sheet) -> Iterator[tuple[int, str, list[str]]]:
     model, sample = pair_columns(sheet)
     for number, fields in sheet.rows:
-        yield number, decoded(fields[model], path, number), [decoded(fields[sample], path, number)]
+        yield number, decoded(fields[model], sheet.path, number), [decoded(fields[sample], sheet.path, number)]
 
 
 def _from_lines(path: Path) -> Iterator[tuple[int, str, list[str]]]:

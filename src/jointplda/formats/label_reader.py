@@ -66,25 +66,18 @@ def has_header(line: str, name: str) -> bool:
 
 def _from_sheet(path: Path, rows_only: bool) -> LabelTable:
     sheet = read_sheet(path, lambda cells: True)
-    header = [cell or f"column{index + 1}" for index, cell in enumerate(sheet.header or [])]
+    header = [cell or f"column{index + 1}" for index, cell in enumerate(sheet.first)]
     rows = read_rows(sheet)
-    texts = list(rows.texts([str(index) for index in range(len(header))]).values())
-    numbers = rows.numbers.tolist()
+    columns, numbers = rows.texts(header), rows.numbers.tolist()
     where = find_column(header, ID_NAMES)
-    if where is None:
-        _refuse_data_as_header(header, texts, numbers, path)
-    columns = dict(zip(header, texts, strict=True))
-    return _table(columns, None if rows_only and where is None else where or 0, path, numbers)
-
-
-def _refuse_data_as_header(header: list[str], texts: Sequence[Names], numbers: Sequence[int], path: Path) -> None:
-    for name, values in zip(header, texts, strict=True):
+    for name, values in columns.items() if where is None else ():
         again = np.flatnonzero(values == name)
         if len(again):
             raise FileError(
                 f"{path}, line 1: expected a header, but {name!r} also occurs as a value in line "
                 f"{numbers[again[0]]}. Add a header that names the columns, such as id, speaker."
             )
+    return _table(columns, None if rows_only and where is None else where or 0, path, numbers)
 
 
 def _table(columns: dict[str, Names], where: int | None, path: Path, numbers: Sequence[int] | None) -> LabelTable:

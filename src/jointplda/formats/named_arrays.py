@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jointplda._identifiers import as_names
+from jointplda._typing import Names
 from jointplda.embedding_table import EmbeddingTable
 from jointplda.errors import FileError, InputError, warn
-from jointplda.formats.columns import as_text
 from jointplda.formats.header_words import ID_NAMES, find_column, folded
 
 MATRIX_NAMES = ("embeddings", "embedding", "data", "x", "xvectors", "xvector", "vectors", "vector")
@@ -47,6 +47,26 @@ def from_arrays(arrays: Arrays, path: Path) -> EmbeddingTable:
         if values.ndim == 1 and values.dtype.kind in "USO" and len(values) != len(X):
             warn(f"{path}: {name} has {len(values):,} values for {len(X):,} samples, so it is no label column.")
     return EmbeddingTable(ids, columns, X=X)
+
+
+def as_text(values: NDArray[np.generic], what: str, path: Path) -> Names:
+    """An array of labels or ids as text: bytes are decoded, numbers printed; NaN becomes a missing label."""
+    if values.dtype.kind in "Uiub":
+        return values.astype(np.str_)
+    if values.dtype.kind in "SOf":
+        return as_names(_label_text(value, what, path) for value in values.tolist())
+    raise FileError(f"{path}: {what} should be text or numbers, got type {values.dtype}.")
+
+
+def _label_text(value: object, what: str, path: Path) -> str:
+    if value is None or value != value:
+        return ""
+    if isinstance(value, bytes):
+        try:
+            return value.decode("utf-8")
+        except UnicodeDecodeError:
+            raise FileError(f"{path}: {what} should be UTF-8 text, got {value[:60]!r}.") from None
+    return str(value)
 
 
 def as_embeddings(X: NDArray[Any], what: str, path: Path) -> NDArray[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -12,34 +12,53 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jointplda._typing import IntArray, Names
+from jointplda._identifiers import as_names
+from jointplda._typing import Array, IntArray, Names
 from jointplda.errors import FileError
-from jointplda.formats.columns import NumberColumn, TextColumn
 from jointplda.formats.header_words import MODEL_NAMES, SAMPLE_NAMES, TARGET_NAMES, find_column, label_of
 from jointplda.formats.sheets import Sheet
-from jointplda.formats.text import Field
+from jointplda.formats.text import Field, decoded
 from jointplda.trial_list import UNKNOWN, Trials
 
 # Rows gathered at a time: few enough for their fields to stay in the processor's cache (8,192 take twice as long).
 _CHUNK = 64
 
 
+class TextColumn:
+    """A column of fields that keeps each distinct field once."""
+
+    def __init__(self) -> None:
+        self.index: dict[Field, int] = {}
+        self.codes = array("q")
+
+    def add(self, fields: Iterable[Field]) -> None:
+        """Append fields."""
+        index = self.index
+        self.codes.extend([index.setdefault(field, len(index)) for field in fields])
+
+
 @dataclass(frozen=True)
 class Rows:
-    """The columns of a list, and the line of each row."""
+    """The columns of a list, the numbers in its column of scores if it has one, and the line of each row."""
 
     path: Path
-    columns: list[TextColumn | NumberColumn]
+    columns: list[TextColumn]
+    scores: Array
     numbers: IntArray
 
     def names(self, index: int) -> tuple[Names, IntArray]:
-        """Distinct names of a column, and each row's index among them."""
+        """Distinct names of a column in order of first appearance, and each row's index among them."""
         column = self.columns[index]
-        assert isinstance(column, TextColumn)
-        return column.names(self.path, self.numbers), column.indexes()
+        codes = np.asarray(column.codes, dtype=np.int64)
+        try:
+            return as_names([f if isinstance(f, str) else f.decode("utf-8") for f in column.index]), codes
+        except UnicodeDecodeError:
+            for field, code in column.index.items():
+                decoded(field, self.path, int(self.numbers[np.argmax(codes == code)]))
+            raise
 
-    def pairs(self, model: int, sample: int) -> Trials:
-        """Trials without labels, from the columns of models and of samples."""
+    def trials(self, model: int, sample: int, label: int | None = None, *, may_miss: bool = False) -> Trials:
+        """Trials from the columns of models, of samples and of labels, which may be missing if ``may_miss``."""
         models, enroll = self.names(model)
         samples, test = self.names(sample)
         for names, codes, what in ((models, enroll, "model"), (samples, test, "segment")):
@@ -47,13 +66,7 @@ class Rows:
             if len(empty):
                 row = int(np.argmax(codes == empty[0]))
                 raise FileError(f"{self.path}, line {self.numbers[row]}: the name of the {what} is missing.")
-        return Trials(models, samples, enroll, test)
-
-    def values(self, index: int) -> NDArray[np.float64]:
-        """Numbers of a column."""
-        column = self.columns[index]
-        assert isinstance(column, NumberColumn)
-        return column.values()
+        return Trials(models, samples, enroll, test, None if label is None else self._labels(label, may_miss))
 
     def texts(self, header: Sequence[str], without: Sequence[int | None] = ()) -> dict[str, Names]:
         """The columns of a header as text, each of shape (n,), without those at these indexes."""
@@ -61,7 +74,7 @@ class Rows:
         columns = {name: self.names(index) for index, name in kept}
         return {name: values[codes] for name, (values, codes) in columns.items()}
 
-    def labels(self, index: int, *, may_miss: bool) -> NDArray[np.int8]:
+    def _labels(self, index: int, may_miss: bool) -> NDArray[np.int8]:
         """The labels in a column: 1 target, 0 non-target, and -1 for an empty cell if labels may be missing."""
         words, codes = self.names(index)
         labels = [label_of(str(word)) for word in words]
@@ -77,51 +90,42 @@ class Rows:
 
 def read_rows(sheet: Sheet, score: int | None = None) -> Rows:
     """Read a sheet to its end; the column of scores, if there is one, as numbers."""
-    columns = [NumberColumn() if i == score else TextColumn() for i in range(len(sheet.first))]
-    numbers = array("q")
+    columns = [TextColumn() for _ in sheet.first]
+    scores, numbers = array("d"), array("q")
     while chunk := list(islice(sheet.rows, _CHUNK)):
         numbers.extend([number for number, _ in chunk])
-        for values, fields in zip(columns, zip(*[fields for _, fields in chunk], strict=True), strict=True):
+        for index, fields in enumerate(zip(*[fields for _, fields in chunk], strict=True)):
+            if index != score:
+                columns[index].add(fields)
+                continue
             try:
-                values.add(fields)
+                scores.extend(map(float, fields))
             except ValueError:
-                raise _not_a_score(sheet.path, chunk, score or 0) from None
+                # The scores before the one that is no number were added, so that their count is its row.
+                line = numbers[len(scores)]
+                word = decoded(fields[len(scores) % _CHUNK], sheet.path, line)
+                raise FileError(f"{sheet.path}, line {line}: expected a score, got {word[:60]!r}.") from None
     if not numbers:
         raise FileError(f"{sheet.path}: nothing follows the header.")
-    return Rows(sheet.path, columns, np.frombuffer(numbers, dtype=np.int64))
-
-
-def _not_a_score(path: Path, rows: Sequence[tuple[int, Sequence[Field]]], score: int) -> FileError:
-    """The error for the first row whose score is not a number."""
-    for number, fields in rows:
-        try:
-            float(fields[score])
-        except ValueError:
-            word = fields[score]
-            text = word if isinstance(word, str) else word.decode("utf-8", "replace")
-            return FileError(f"{path}, line {number}: expected a score, got {text[:60]!r}.")
-    raise AssertionError("every score is a number")
+    return Rows(sheet.path, columns, np.asarray(scores), np.asarray(numbers, dtype=np.int64))
 
 
 def pair_columns(sheet: Sheet) -> tuple[int, int]:
     """The columns of models and of samples."""
-    header = sheet.header or []
-    model, sample = find_column(header, MODEL_NAMES), find_column(header, SAMPLE_NAMES)
+    model, sample = find_column(sheet.first, MODEL_NAMES), find_column(sheet.first, SAMPLE_NAMES)
     if model is None or sample is None:
         wanted = "models (modelid, model, enroll)" if model is None else "segments (segmentid, segment, test)"
-        raise FileError(f"{sheet.path}, line 1: expected a column of {wanted}, got {', '.join(header)}.")
+        raise FileError(f"{sheet.path}, line 1: expected a column of {wanted}, got {', '.join(sheet.first)}.")
     return model, sample
 
 
 def trials_of(sheet: Sheet, score: int | None = None) -> tuple[Trials, Rows]:
     """Trials of a sheet with a header, with their labels and further columns; ``score`` is the column of scores."""
-    header = sheet.header or []
     model, sample = pair_columns(sheet)
-    label = find_column(header, TARGET_NAMES)
+    label = find_column(sheet.first, TARGET_NAMES)
     rows = read_rows(sheet, score)
-    pairs = rows.pairs(model, sample)
-    labels = None if label is None else rows.labels(label, may_miss=True)
-    return replace(pairs, target=labels, columns=rows.texts(header, without=(model, sample, score, label))), rows
+    columns = rows.texts(sheet.first, without=(model, sample, score, label))
+    return replace(rows.trials(model, sample, label, may_miss=True), columns=columns), rows
 
 
 def refuse_contradictions(

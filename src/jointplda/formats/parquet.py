@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from jointplda.embedding_table import EmbeddingTable
 from jointplda.errors import FileError, InputError
-from jointplda.formats.columns import as_text
-from jointplda.formats.named_arrays import from_arrays, to_arrays
+from jointplda.formats.named_arrays import as_text, from_arrays, to_arrays
 from jointplda.formats.text import PathLikeStr, target_file
 
 # The format's mark and the first byte of the page header that follows it: text may start with "PAR1" too.

@@ -45,7 +45,7 @@ def read_scores(path: PathLikeStr) -> ScoreTable:
     if npy.recognises(target, start):
         return _from_matrix(target)
     sheet = read_sheet(target, is_pair_header)
-    table, rows = _with_header(sheet) if sheet.header else _without_header(sheet)
+    table, rows = _with_header(sheet) if sheet.has_header else _without_header(sheet)
     bad = np.flatnonzero(np.isnan(table.values))
     if len(bad):
         raise FileError(f"{target}, line {rows.numbers[bad[0]]}: the score is NaN ({len(bad)} such scores in all).")
@@ -54,11 +54,11 @@ def read_scores(path: PathLikeStr) -> ScoreTable:
 
 
 def _with_header(sheet: Sheet) -> tuple[ScoreTable, Rows]:
-    score = find_column(sheet.header or [], SCORE_NAMES)
+    score = find_column(sheet.first, SCORE_NAMES)
     if score is None:
-        raise FileError(f"{sheet.path}, line 1: expected a column LLR or score, got {', '.join(sheet.header or [])}.")
+        raise FileError(f"{sheet.path}, line 1: expected a column LLR or score, got {', '.join(sheet.first)}.")
     trials, rows = trials_of(sheet, score)
-    return ScoreTable(trials, rows.values(score)), rows
+    return ScoreTable(trials, rows.scores), rows
 
 
 def _without_header(sheet: Sheet) -> tuple[ScoreTable, Rows]:
@@ -68,9 +68,7 @@ def _without_header(sheet: Sheet) -> tuple[ScoreTable, Rows]:
             f"{' '.join(sheet.first)[:80]!r}. A list with commas needs a header such as modelid, segmentid, LLR."
         )
     rows = read_rows(sheet, 2)
-    pairs = rows.pairs(0, 1)
-    labels = rows.labels(3, may_miss=False) if len(sheet.first) == 4 else None
-    return ScoreTable(Trials(pairs.models, pairs.samples, pairs.enroll, pairs.test, labels), rows.values(2)), rows
+    return ScoreTable(rows.trials(0, 1, 3 if len(sheet.first) == 4 else None), rows.scores), rows
 
 
 def _from_matrix(path: Path) -> ScoreTable:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TextIO
 
 from jointplda.errors import FileError
-from jointplda.formats.text import Field, PathLikeStr, decoded, existing, lines, text_file
+from jointplda.formats.text import Field, PathLikeStr, decoded, lines, text_file
 
 
 @dataclass(frozen=True)
@@ -20,26 +20,28 @@ class Sheet:
     """
 
     path: Path
-    header: list[str] | None
     first: list[str]
+    has_header: bool
     rows: Iterator[tuple[int, Sequence[Field]]]
 
 
-def read_sheet(path: PathLikeStr, is_header: Callable[[list[str]], bool]) -> Sheet:
+def read_sheet(path: Path, is_header: Callable[[list[str]], bool]) -> Sheet:
     """Rows of a list: cells end at tabs or commas if its first line is a header that has them, else at whitespace.
 
-    Under a header of one word, every line is one cell.
+    Under a header of one word, every line is one cell. A header is the ``first`` line, and not among the rows.
     """
-    target = existing(path)
-    number, first = next(lines(target))
-    cells = first_cells(decoded(first, target, number), target, number)
-    if is_header(cells):
-        delimiter = delimiter_of(decoded(first, target, number)) or ("\t" if len(cells) == 1 else None)
-        rows = _by_delimiter(target, delimiter) if delimiter else _by_whitespace(target)
-        next(rows)
-        return Sheet(target, _checked_header(cells, target, number), cells, _equally_long(target, rows, len(cells)))
-    cells = [decoded(field, target, number) for field in first.split()]
-    return Sheet(target, None, cells, _equally_long(target, _by_whitespace(target), len(cells)))
+    number, first = next(lines(path))
+    text = decoded(first, path, number)
+    cells = first_cells(text, path, number)
+    if not is_header(cells):
+        cells = [decoded(field, path, number) for field in first.split()]
+        return Sheet(path, cells, False, _rows(path, None, len(cells)))
+    twice = sorted({cell for cell in cells if cells.count(cell) > 1})
+    if twice:
+        raise FileError(f"{path}, line {number}: the header names the column {twice[0]!r} twice; rename one.")
+    rows = _rows(path, delimiter_of(text) or ("\t" if len(cells) == 1 else None), len(cells))
+    next(rows)
+    return Sheet(path, cells, True, rows)
 
 
 def delimiter_of(line: str) -> str | None:
@@ -87,25 +89,13 @@ def _by_delimiter(path: Path, delimiter: str) -> Iterator[tuple[int, Sequence[Fi
         raise FileError(f"{path}, line {number}: cannot be split into cells ({error}).") from None
 
 
-def _by_whitespace(path: Path) -> Iterator[tuple[int, Sequence[Field]]]:
-    for number, line in lines(path):
-        yield number, line.split()
-
-
-def _equally_long(
-    path: Path, rows: Iterator[tuple[int, Sequence[Field]]], width: int
-) -> Iterator[tuple[int, Sequence[Field]]]:
-    for number, fields in rows:
+def _rows(path: Path, delimiter: str | None, width: int) -> Iterator[tuple[int, Sequence[Field]]]:
+    """Rows of a file, split at the delimiter or else at whitespace; raises if one has more or fewer fields."""
+    split = ((number, line.split()) for number, line in lines(path))
+    for number, fields in _by_delimiter(path, delimiter) if delimiter else split:
         if len(fields) != width:
             raise FileError(
                 f"{path}, line {number}: expected {width} columns, as in the first line, got {len(fields)}. "
                 "Names that hold spaces need a file with tabs and a header."
             )
         yield number, fields
-
-
-def _checked_header(cells: list[str], path: Path, number: int) -> list[str]:
-    twice = sorted({cell for cell in cells if cells.count(cell) > 1})
-    if twice:
-        raise FileError(f"{path}, line {number}: the header names the column {twice[0]!r} twice; rename one.")
-    return cells

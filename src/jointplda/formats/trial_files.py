@@ -46,7 +46,7 @@ def read_trials(path: PathLikeStr) -> Trials:
     if hdf5.recognises(target, head(target)):
         return bosaris.read_key(target)
     sheet = read_sheet(target, is_pair_header)
-    trials, rows = trials_of(sheet) if sheet.header else _without_header(sheet)
+    trials, rows = trials_of(sheet) if sheet.has_header else _without_header(sheet)
     if trials.target is not None:
         refuse_contradictions(trials, trials.target, "label", target, rows.numbers)
     return trials
@@ -61,16 +61,14 @@ def _without_header(sheet: Sheet) -> tuple[Trials, Rows]:
         )
     rows = read_rows(sheet)
     if len(sheet.first) == 2:
-        return rows.pairs(0, 1), rows
+        return rows.trials(0, 1), rows
     label = _label_column(set(rows.names(0)[0].tolist()), set(rows.names(2)[0].tolist()))
     if label is None:
         raise FileError(
             f"{sheet.path}: every line starts and ends with 0 or 1, so it is not clear which of them is the label; "
             "add a header such as modelid, segmentid, targettype."
         )
-    pairs = rows.pairs(*((1, 2) if label == 0 else (0, 1)))
-    labels = rows.labels(label, may_miss=False)
-    return Trials(pairs.models, pairs.samples, pairs.enroll, pairs.test, labels), rows
+    return rows.trials(*((1, 2) if label == 0 else (0, 1)), label), rows
 
 
 def _label_column(starts: set[str], ends: set[str]) -> int | None:
