@@ -7,13 +7,13 @@ from pathlib import Path
 
 from jointplda._identifiers import no_duplicates
 from jointplda._validation import check_choice
-from jointplda.errors import FileError, InputError, Remedy
+from jointplda.errors import FileError, InputError
 from jointplda.file_kinds import KINDS, kind_of
 from jointplda.formats.header_words import is_pair_header
+from jointplda.formats.pair_output import write_lines
 from jointplda.formats.pair_rows import pair_columns
 from jointplda.formats.sheets import Sheet, read_sheet, write_sheet
-from jointplda.formats.text import PathLikeStr, decoded, existing, lines, text_file
-from jointplda.formats.text_checks import check_names, check_no_header, check_words
+from jointplda.formats.text import PathLikeStr, check_texts, decoded, existing, lines
 
 
 def read_enrollment(path: PathLikeStr) -> dict[str, list[str]]:
@@ -85,18 +85,10 @@ def write_enrollment(enrollment: Mapping[str, Sequence[str]], path: PathLikeStr,
         if not len(samples):
             raise InputError(f"{path}: the model {model!r} has no samples.")
         no_duplicates(list(samples), f"the samples of {model!r}", str(path))
+    names = (name for model, samples in enrollment.items() for name in (model, *samples))
     if kind == "kaldi":
-        _write_kaldi(enrollment, path)
+        write_lines(names, path, (f"{model} {' '.join(samples)}" for model, samples in enrollment.items()))
         return
-    check_names((name for model, samples in enrollment.items() for name in (model, *samples)), path)
+    check_texts(names, path)
     rows = ([model, sample, "a"] for model, samples in enrollment.items() for sample in samples)
     write_sheet(path, ["modelid", "segmentid", "side"], rows)
-
-
-def _write_kaldi(enrollment: Mapping[str, Sequence[str]], path: PathLikeStr) -> None:
-    names = (name for model, samples in enrollment.items() for name in (model, *samples))
-    check_words(names, path, Remedy("kind", "nist", "can hold it"))
-    lists = [f"{model} {' '.join(samples)}" for model, samples in enrollment.items()]
-    check_no_header(lists[0], path)
-    with text_file(path) as stream:
-        stream.writelines(f"{line}\n" for line in lists)

@@ -94,25 +94,19 @@ def write_kaldi_plda(plda: KaldiPlda, path: PathLikeStr) -> None:
 
 def read_pyannote_plda(path: PathLikeStr) -> KaldiPlda:
     """Read ``plda.npz`` of pyannote or DiariZen: ``mu``, ``tr``, ``psi``."""
-    arrays = _arrays(path, ("mu", "tr", "psi"))
-    return _checked(arrays["mu"], arrays["tr"], arrays["psi"], Path(path))
+    target, names = existing(path), ("mu", "tr", "psi")
+    if not recognises(target, head(target)):
+        raise FileError(f"{target}: expected an .npz file with {', '.join(names)}, got another kind of file.")
+    arrays = read_npz(target)
+    if not set(names) <= set(arrays):
+        raise FileError(f"{target}: expected the arrays {', '.join(names)}, got {', '.join(arrays) or 'none'}.")
+    return _checked(arrays["mu"], arrays["tr"], arrays["psi"], target)
 
 
 def write_pyannote_plda(plda: KaldiPlda, path: PathLikeStr) -> None:
     """Write a model (``plda``) as ``plda.npz`` for pyannote or DiariZen: ``mu``, ``tr``, ``psi``."""
     checked = _checked(plda.mean, plda.transform, plda.psi, Path(path))
     write_npz(path, {"mu": checked.mean, "tr": checked.transform, "psi": checked.psi})
-
-
-def _arrays(path: PathLikeStr, names: tuple[str, ...]) -> dict[str, NDArray[Any]]:
-    target = existing(path)
-    if not recognises(target, head(target)):
-        raise FileError(f"{target}: expected an .npz file with {', '.join(names)}, got another kind of file.")
-    arrays = read_npz(target)
-    missing = [name for name in names if name not in arrays]
-    if missing:
-        raise FileError(f"{target}: expected the arrays {', '.join(names)}, got {', '.join(arrays) or 'none'}.")
-    return arrays
 
 
 def _checked(mean: NDArray[Any], transform: NDArray[Any], psi: NDArray[Any], path: Path) -> KaldiPlda:

@@ -22,8 +22,17 @@ from jointplda.file_kinds import suffix_of
 from jointplda.formats.header_words import kaldi_column
 from jointplda.formats.kaldi_records import BINARY, binary, read_key, read_vector
 from jointplda.formats.label_reader import has_header, labels_by_id, read_labels
-from jointplda.formats.text import PathLikeStr, decoded, existing, head, lines, opened, target_file, text_file
-from jointplda.formats.text_checks import check_cells, check_words
+from jointplda.formats.text import (
+    PathLikeStr,
+    check_texts,
+    decoded,
+    existing,
+    head,
+    lines,
+    opened,
+    target_file,
+    text_file,
+)
 
 _FOLDER_SCRIPTS = ("xvector.scp", "ivector.scp", "embeddings.scp", "feats.scp")
 
@@ -156,7 +165,7 @@ def write_table(table: EmbeddingTable, path: Path) -> None:
     """Write an archive, its script, and ``<stem>.utt2<column>`` for each column that has labels."""
     script, archive = path.with_suffix(".scp"), path.with_suffix(".ark")
     ids = table.ids.tolist()
-    check_words(ids, path)
+    check_texts(ids, path, may_have_spaces=False)
     _check_place(archive)
     columns = _kaldi_columns(table.columns, path)
     for column, values in columns.items():
@@ -187,7 +196,7 @@ def _check_column(column: str, values: Names, ids: list[str], path: PathLikeStr)
             f"{path}: Kaldi names the file of a label column by the column, and {column!r} holds more than letters, "
             "digits, '_' and '-'; rename it."
         )
-    check_cells(np.unique(values).tolist(), path)
+    check_texts(np.unique(values).tolist(), path, may_be_empty=True)
     row = int(np.argmax(values != ""))
     if has_header(f"{ids[row]} {values[row]}", f"utt2{column}"):
         raise InputError(f"{path}: the id {ids[row]!r} would be read as a header of the labels; rename it.")

@@ -6,7 +6,6 @@ refused, and a record that ends too early is an error.
 
 from __future__ import annotations
 
-import io
 import math
 from typing import Any, BinaryIO
 
@@ -44,27 +43,22 @@ def _size(stream: BinaryIO, where: str) -> int:
     return size
 
 
-def read_text(stream: BinaryIO, where: str) -> NDArray[np.float64]:
-    """A vector ``[ 1 2 ]``, or a matrix with a line for each row, as text that starts at the bracket."""
-    rows: list[list[bytes]] = []
-    closed = False
-    for line in iter(stream.readline, b""):
-        body = line.strip()
-        if not rows and not body.startswith(b"["):
-            raise FileError(f"{where}: expected '[', got {body[:40]!r}.")
-        closed = body.endswith(b"]")
-        rows.append(body.removeprefix(b"[").removesuffix(b"]").split() if not rows else body.removesuffix(b"]").split())
-        if closed:
-            break
-    if not closed:
+def _read_text(start: bytes, stream: BinaryIO, where: str) -> NDArray[np.float64]:
+    """A vector ``[ 1 2 ]``, or a matrix with a line for each row, as text; its first bytes are ``start``."""
+    text = start + stream.readline()
+    while b"]" not in text and (line := stream.readline()):
+        text += line
+    body = text.strip()
+    if not body.startswith(b"["):
+        raise FileError(f"{where}: expected '[', got {body[:40]!r}.")
+    if not body.endswith(b"]"):
         raise FileError(f"{where}: the file ends before ']'; it may be truncated.")
-    matrix = len(rows) > 1
-    rows = [row for row in rows if row] or [[]]
+    lines = body[1:-1].split(b"\n")
     try:
-        numbers = np.array([[float(number) for number in row] for row in rows])
+        numbers = np.array([[float(number) for number in line.split()] for line in lines if line.strip()] or [[]])
     except ValueError:
         raise FileError(f"{where}: expected numbers between brackets, in rows of equal length.") from None
-    return numbers if matrix else numbers[0]
+    return numbers if len(lines) > 1 else numbers[0]
 
 
 def read_key(stream: BinaryIO) -> bytes:
@@ -86,18 +80,10 @@ def read_vector(stream: BinaryIO, where: str) -> NDArray[Any]:
     elif mark in (b"PK", b"NP", b"AU", b"RI"):
         raise FileError(f"{where}: expected a vector, got sound or a Python object.")
     else:
-        values = read_text(_pushed_back(mark, stream), where)
+        values = _read_text(mark, stream, where)
     if values.ndim != 1:
         raise FileError(f"{where}: expected one vector, got a matrix of shape {values.shape}; average its rows first.")
     return values
-
-
-def _pushed_back(start: bytes, stream: BinaryIO) -> BinaryIO:
-    """A text record whose first bytes were read already; a record ends with the line that holds its bracket."""
-    text = start + stream.readline()
-    while b"]" not in text and (more := stream.readline()):
-        text += more
-    return io.BytesIO(text)
 
 
 def binary(values: NDArray[Any]) -> bytes:

@@ -5,9 +5,6 @@ Arrays of Python objects, which NumPy stores as pickles, are neither read nor wr
 
 from __future__ import annotations
 
-import tokenize
-import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -19,26 +16,7 @@ from jointplda.embedding_table import EmbeddingTable
 from jointplda.errors import FileError, InputError
 from jointplda.formats.named_arrays import as_embeddings, check_columns
 from jointplda.formats.sheets import write_rows
-from jointplda.formats.text import PathLikeStr, target_file, text_file
-from jointplda.formats.text_checks import check_cells, check_names
-
-# What NumPy and zipfile raise on damaged headers, members and sizes.
-DAMAGE = (
-    ArithmeticError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    MemoryError,
-    NotImplementedError,
-    OSError,
-    RuntimeError,
-    SyntaxError,
-    TypeError,
-    ValueError,
-    tokenize.TokenError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
+from jointplda.formats.text import PathLikeStr, check_texts, target_file, text_file
 
 
 def recognises(path: Path, start: bytes) -> bool:
@@ -57,9 +35,9 @@ def write_table(table: EmbeddingTable, path: Path) -> None:
     beside = path.with_suffix(".tsv")
     if beside == path:
         raise InputError(f"{path}: this name is that of the table beside the matrix; end it in .npy.")
-    check_names([*table.ids.tolist(), *table.columns], path)
+    check_texts([*table.ids.tolist(), *table.columns], path)
     for values in table.columns.values():
-        check_cells(np.unique(values).tolist(), path)
+        check_texts(np.unique(values).tolist(), path, may_be_empty=True)
     rows = zip(table.ids.tolist(), *(values.tolist() for values in table.columns.values()), strict=True)
     with text_file(beside) as stream:
         write_rows(stream, ["id", *table.columns], rows)
@@ -71,7 +49,7 @@ def read_npy(path: Path) -> NDArray[Any]:
     try:
         with open(path, "rb") as stream:
             return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
-    except DAMAGE as error:
+    except Exception as error:  # NumPy raises errors of many kinds on damaged headers and sizes
         raise FileError(f"{path}: {explained(error)}") from None
 
 

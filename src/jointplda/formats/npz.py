@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from jointplda.embedding_table import EmbeddingTable
 from jointplda.errors import FileError, InputError
 from jointplda.formats.named_arrays import from_arrays, to_arrays
-from jointplda.formats.npy import DAMAGE, explained
+from jointplda.formats.npy import explained
 from jointplda.formats.text import PathLikeStr, target_file
 
 
@@ -45,7 +45,7 @@ def read_npz(path: Path) -> dict[str, NDArray[Any]]:
                 array = stored[name]
                 if isinstance(array, np.ndarray):
                     arrays[name] = array
-    except DAMAGE as error:
+    except Exception as error:  # zipfile and NumPy raise errors of many kinds on damaged members
         raise FileError(f"{path}: {explained(error, name)}") from None
     return arrays
 

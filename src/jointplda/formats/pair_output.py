@@ -11,10 +11,10 @@ import numpy as np
 from jointplda._identifiers import as_names
 from jointplda._typing import IntArray, Names
 from jointplda.errors import InputError, Remedy
-from jointplda.formats.header_words import folded
+from jointplda.formats.header_words import folded, is_pair_header
 from jointplda.formats.pair_rows import pair_text, repeated_pairs
-from jointplda.formats.text import PathLikeStr, text_file
-from jointplda.formats.text_checks import check_cells, check_names, check_no_header, check_words
+from jointplda.formats.sheets import first_cells
+from jointplda.formats.text import PathLikeStr, check_texts, text_file
 from jointplda.trial_list import NONTARGET, TARGET, UNKNOWN, Trials
 
 NIST = Remedy("kind", "nist", "can hold them")
@@ -75,12 +75,16 @@ def used_names(trials: Trials) -> list[str]:
     return [*models.tolist(), *samples.tolist()]
 
 
-def write_lines(trials: Trials, path: PathLikeStr, lines: Iterable[str]) -> None:
-    """Write a list without header, whose fields are separated by spaces."""
-    check_words(used_names(trials), path, NIST)
+def write_lines(names: Iterable[str], path: PathLikeStr, lines: Iterable[str]) -> None:
+    """Write a list without header, whose fields are separated by spaces, after a check of the names in it."""
+    check_texts(names, path, may_have_spaces=False, remedy=NIST)
     lines = iter(lines)
     first = next(lines)
-    check_no_header(first, path)
+    if is_pair_header(first_cells(first, path)):
+        raise InputError(
+            f"{path}: the first line would be {first[:80]!r}, which would be read as a header; rename its ids.",
+            remedy=NIST,
+        )
     with text_file(path) as stream:
         stream.writelines(f"{line}\n" for line in chain((first,), lines))
 
@@ -97,12 +101,11 @@ def check_table(trials: Trials, columns: Mapping[str, Names], path: PathLikeStr,
     own : iterable of str
         Names of columns that would be read as the table's own.
     """
-    check_names(used_names(trials), path)
-    check_names(columns, path)
+    check_texts((*used_names(trials), *columns), path)
     for name, values in columns.items():
         if folded(name) in own:
             raise InputError(f"{path}: a further column may not be named {name!r}; rename it.")
-        check_cells(np.unique(values).tolist(), path)
+        check_texts(np.unique(values).tolist(), path, may_be_empty=True)
 
 
 def rows_of(trials: Trials) -> Iterator[tuple[str, str, int | None]]:

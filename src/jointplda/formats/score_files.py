@@ -13,11 +13,10 @@ from jointplda.errors import FileError, InputError, Remedy
 from jointplda.file_kinds import KINDS, kind_of
 from jointplda.formats import bosaris, hdf5, npy
 from jointplda.formats.header_words import SCORE_NAMES, find_column, is_pair_header
-from jointplda.formats.pair_output import check_table, checked_trials, refuse_repeats, rows_of, write_lines
+from jointplda.formats.pair_output import check_table, checked_trials, refuse_repeats, rows_of, used_names, write_lines
 from jointplda.formats.pair_rows import Rows, read_rows, refuse_contradictions, trials_of
 from jointplda.formats.sheets import Sheet, read_sheet, write_sheet
-from jointplda.formats.text import PathLikeStr, decoded, existing, head, lines, text_file
-from jointplda.formats.text_checks import check_names
+from jointplda.formats.text import PathLikeStr, check_texts, decoded, existing, head, lines, text_file
 from jointplda.trial_list import UNKNOWN, ScoreTable, Trials
 
 
@@ -143,7 +142,7 @@ def write_matrix(models: Names, samples: Names, scores: Array, path: Path) -> No
         raise InputError(f"{path}: this name is that of the names beside a matrix; end it in .npy.")
     if np.isnan(scores).any():
         raise InputError(f"{path}: {np.isnan(scores).sum()} scores are NaN; nothing was written.")
-    check_names([*models.tolist(), *samples.tolist()], path)
+    check_texts([*models.tolist(), *samples.tolist()], path)
     with text_file(path.with_suffix(".rows")) as rows, text_file(path.with_suffix(".columns")) as columns:
         rows.writelines(f"{name}\n" for name in models)
         columns.writelines(f"{name}\n" for name in samples)
@@ -175,7 +174,7 @@ def _write_words(table: ScoreTable, path: PathLikeStr, *, with_label: bool) -> N
         f"{model} {sample} {score!r}" + (f" {words[label]}" if with_label and label is not None else "")
         for (model, sample, label), score in rows
     )
-    write_lines(trials, path, written)
+    write_lines(used_names(trials), path, written)
 
 
 def _write_nist(table: ScoreTable, path: PathLikeStr) -> None:

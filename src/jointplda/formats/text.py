@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import BinaryIO, TextIO, cast
 
 from jointplda._atomic import replacing
-from jointplda.errors import FileError
+from jointplda.errors import FileError, InputError, Remedy
 
 PathLikeStr = str | PathLike[str]
 Field = str | bytes
 
 _GZIP = b"\x1f\x8b"
 _UTF8_MARK = b"\xef\xbb\xbf"
+_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def existing(path: PathLikeStr) -> Path:
@@ -106,6 +108,49 @@ def decoded(field: Field, path: Path, number: int) -> str:
             f"{path}, line {number}: expected UTF-8 text, got {field[:60]!r}; convert the file to UTF-8, "
             "for instance with iconv."
         ) from None
+
+
+def check_texts(
+    texts: Iterable[str],
+    path: PathLikeStr,
+    *,
+    may_be_empty: bool = False,
+    may_have_spaces: bool = True,
+    remedy: Remedy | None = None,
+) -> None:
+    """Refuse ids, labels and names of columns that a text file would not give back unchanged.
+
+    Files are UTF-8, so lone surrogates cannot be written. Line ends and other control characters end lines and fields
+    or mark binary files. Readers drop a byte order mark at the start of a file, and spaces around a cell.
+
+    Parameters
+    ----------
+    texts : iterable of str
+    path : path
+    may_be_empty : bool
+        Whether an empty text, a missing label, can be held.
+    may_have_spaces : bool
+        False for a file whose fields are separated by whitespace.
+    remedy : Remedy, optional
+        A kind of file that can hold texts with spaces.
+    """
+    for text in texts:
+        if _UNSAFE.search(text):
+            problem = "holds a control character or a lone surrogate"
+        elif text.startswith("\ufeff"):
+            problem = "starts with a byte order mark"
+        elif text != text.strip():
+            problem = "starts or ends with a space"
+        elif not text and not may_be_empty:
+            problem = "is empty"
+        elif " " in text and not may_have_spaces:
+            problem = "holds a space"
+        else:
+            continue
+        raise InputError(
+            f"{path}: {text[:80]!r} {problem}, which this format cannot hold; rename it.",
+            remedy=remedy if problem == "holds a space" else None,
+        )
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from jointplda.errors import FileError, InputError, Remedy
 from jointplda.file_kinds import KINDS, kind_of
 from jointplda.formats import bosaris, hdf5
 from jointplda.formats.header_words import TARGET_NAMES, is_pair_header, label_of
-from jointplda.formats.pair_output import NIST, check_table, checked_trials, rows_of, write_lines
+from jointplda.formats.pair_output import NIST, check_table, checked_trials, rows_of, used_names, write_lines
 from jointplda.formats.pair_rows import Rows, read_rows, refuse_contradictions, trials_of
 from jointplda.formats.sheets import Sheet, read_sheet, write_sheet
 from jointplda.formats.text import PathLikeStr, existing, head
@@ -108,7 +108,7 @@ def write_trials(trials: Trials, path: PathLikeStr, kind: str | None = None) -> 
     else:
         words = _WORDS[kind]
         lines = (f"{m} {s}" if label is None else f"{m} {s} {words[label]}" for m, s, label in rows_of(trials))
-        write_lines(trials, path, lines)
+        write_lines(used_names(trials), path, lines)
 
 
 def _write_voxceleb(trials: Trials, path: PathLikeStr) -> None:
@@ -120,7 +120,7 @@ def _write_voxceleb(trials: Trials, path: PathLikeStr) -> None:
     samples = set(trials.samples[np.unique(trials.test)].tolist())
     if _label_column({"0", "1"}, samples) != 0:
         raise InputError(f"{path}: sample ids such as '0', '1' or 'target' would be read as labels.", remedy=NIST)
-    write_lines(trials, path, (f"{label} {model} {sample}" for model, sample, label in rows_of(trials)))
+    write_lines(used_names(trials), path, (f"{label} {model} {sample}" for model, sample, label in rows_of(trials)))
 
 
 def _write_nist(trials: Trials, path: PathLikeStr) -> None:
