@@ -1,7 +1,5 @@
 """Labels by sample, and embeddings with their labels, as files hold them: arrays only, no paths."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self

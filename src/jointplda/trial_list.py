@@ -1,10 +1,8 @@
 """Trials and their scores, as arrays."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,11 +47,11 @@ class Trials:
         """The model and the sample of a trial."""
         return str(self.models[self.enroll[row]]), str(self.samples[self.test[row]])
 
-    def take(self, rows: NDArray[Any]) -> Trials:
+    def take(self, rows: NDArray[Any]) -> Self:
         """The trials in these rows (indexes or a mask), with the same lists of names."""
         target = None if self.target is None else self.target[rows]
         columns = {name: values[rows] for name, values in self.columns.items()}
-        return Trials(self.models, self.samples, self.enroll[rows], self.test[rows], target, columns)
+        return replace(self, enroll=self.enroll[rows], test=self.test[rows], target=target, columns=columns)
 
 
 @dataclass(frozen=True)

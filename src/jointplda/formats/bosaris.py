@@ -1,7 +1,5 @@
 """Keys and scores of BOSARIS: matrices of models by segments in HDF5, as SIDEKIT, MATLAB or PyBOSARIS name them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

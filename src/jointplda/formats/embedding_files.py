@@ -1,7 +1,5 @@
 """Embeddings of every kind in ``file_kinds.FILE_KINDS``, recognised by their content and joined with labels."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Enrollment lists: the samples from which each model is made."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 

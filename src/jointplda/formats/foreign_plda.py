@@ -4,8 +4,6 @@ All of them hold a mean, a square matrix A and psi: A (x - mean) has the within-
 between-class covariance diag(psi).
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

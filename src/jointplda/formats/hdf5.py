@@ -1,7 +1,5 @@
 """HDF5 files as arrays by name, and embeddings in them. The one module that imports h5py."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

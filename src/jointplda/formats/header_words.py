@@ -1,7 +1,5 @@
 """The words by which columns, arrays and labels are recognised."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

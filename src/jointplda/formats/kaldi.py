@@ -4,8 +4,6 @@ A script has lines ``key archive:offset``; commands in scripts are refused. A fo
 them ``xvector.scp``), and its files ``utt2*`` are label columns.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path

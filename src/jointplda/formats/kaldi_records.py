@@ -4,8 +4,6 @@ They are read here and not through a package, so that nothing in a file can run 
 refused, and a record that ends too early is an error.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, BinaryIO
 

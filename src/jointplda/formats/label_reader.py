@@ -1,7 +1,5 @@
 """Label tables: CSV or TSV with a header, Parquet, and Kaldi's ``utt2spk``, ``utt2lang``, ``spk2utt``."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -4,8 +4,6 @@
 shape (n,) is a label column.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 Arrays of Python objects, which NumPy stores as pickles, are neither read nor written.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

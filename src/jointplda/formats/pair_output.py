@@ -1,7 +1,5 @@
 """Writing what lists of trials and of scores have in common; what would not read back the same is refused."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain

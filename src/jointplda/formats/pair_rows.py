@@ -1,7 +1,5 @@
 """Reading what lists of trials and of scores have in common: rows with a model and a sample, none against another."""
 
-from __future__ import annotations
-
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Parquet tables: text columns, and one column of lists for embeddings. The one module that imports pyarrow."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Files of scores: Kaldi, WeSpeaker and NIST text, BOSARIS HDF5, and matrices with their names beside them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Tables of text: rows of cells, separated by tabs, commas or whitespace."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Text files of any origin: plain or gzip, with any line ends, with or without a byte order mark."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import re

@@ -1,7 +1,5 @@
 """Lists of trials and keys, as text of every convention or as BOSARIS HDF5."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
