@@ -18,7 +18,9 @@ def replacing(path: str | PathLike[str]) -> Iterator[Path]:
     os.close(handle)
     try:
         yield Path(name)
-        os.chmod(name, usual_mode())
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(name, 0o666 & ~mask)  # the permissions of a new file
         os.replace(name, target)
     except BaseException:
         Path(name).unlink(missing_ok=True)
@@ -35,10 +37,3 @@ def writable_target(path: str | PathLike[str]) -> Path:
     if target.exists() and not os.access(target, os.W_OK):
         raise FileError(f"{target}: no permission to write this file.")
     return target
-
-
-def usual_mode() -> int:
-    """The permissions of a new file."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask

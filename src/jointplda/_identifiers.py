@@ -1,5 +1,6 @@
 """Lists of ids and names: where each is, which of them repeat or are missing, and how a message shows them."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
@@ -22,12 +23,11 @@ def positions(names: Iterable[str], among: Sequence[str] | Names) -> IntArray:
 
 def no_duplicates(names: Sequence[str] | Names, what: str, where: str) -> None:
     """Refuse names that occur more than once."""
-    if len(set(map(str, names))) == len(names):
-        return
-    seen: set[str] = set()
-    again = [str(name) for name in names if str(name) in seen or seen.add(str(name))]  # type: ignore[func-returns-value]
-    repeated = listed(dict.fromkeys(again))
-    raise InputError(f"{where}: {what} should be unique; more than once occur {repeated}. Remove the repeated rows.")
+    again = [name for name, count in Counter(map(str, names)).items() if count > 1]
+    if again:
+        raise InputError(
+            f"{where}: {what} should be unique; more than once occur {listed(again)}. Remove the repeated rows."
+        )
 
 
 def listed(names: Iterable[str], count: int | None = None, show: int = 5) -> str:

@@ -131,19 +131,12 @@ def _objects_2d(rows: Sequence[Any]) -> AnyArray:
         raise InputError(
             "expected rows of equal length, one value per condition, got ragged rows.", parameter="channels"
         )
-    table = np.empty((len(rows), len(rows[0])), dtype=object)
-    for i, row in enumerate(rows):
-        for j, value in enumerate(row):
-            table[i, j] = value
-    return table
+    return np.fromiter((value for row in rows for value in row), dtype=object).reshape(len(rows), len(rows[0]))
 
 
 def _one_column(labels: Any, what: str) -> AnyArray:
     if isinstance(labels, (list, tuple)):
-        objects = np.empty(len(labels), dtype=object)
-        for i, label in enumerate(labels):
-            objects[i] = label
-        return objects
+        return np.fromiter(labels, dtype=object, count=len(labels))
     if isinstance(labels, np.ma.MaskedArray):
         return _one_column(labels.tolist(), what)
     column: AnyArray = np.asarray(labels)

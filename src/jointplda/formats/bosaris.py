@@ -111,17 +111,15 @@ def _names(arrays: Arrays, path: Path) -> tuple[Names, Names]:
 
 
 def _mask(values: NDArray[Any], shape: tuple[int, int], path: Path) -> NDArray[np.int8]:
-    if values.dtype.kind not in "iubf":
-        raise FileError(f"{path}: a mask should hold whole numbers, got type {values.dtype}.")
-    mask = _oriented(values, shape, path, "a mask")
+    mask = _oriented(values, shape, path, "a mask", "whole numbers")
     signed: NDArray[Any] = mask.astype(np.int8) if mask.dtype.kind in "ub" else mask
     return np.asarray(np.sign(signed), dtype=np.int8)
 
 
-def _oriented(values: NDArray[Any], shape: tuple[int, int], path: Path, what: str) -> NDArray[Any]:
+def _oriented(values: NDArray[Any], shape: tuple[int, int], path: Path, what: str, of: str = "numbers") -> NDArray[Any]:
     """A matrix of models by segments, which column-major programs may store the other way round."""
     if values.dtype.kind not in "iubf":
-        raise FileError(f"{path}: {what} should hold numbers, got type {values.dtype}.")
+        raise FileError(f"{path}: {what} should hold {of}, got type {values.dtype}.")
     if values.shape == shape:
         return values
     if values.shape == shape[::-1]:

@@ -10,7 +10,7 @@ import numpy as np
 from jointplda._identifiers import as_names, no_duplicates
 from jointplda._validation import check_choice
 from jointplda.embedding_table import EmbeddingTable, LabelTable
-from jointplda.errors import FileError, InputError
+from jointplda.errors import FileError, InputError, JointPLDAError
 from jointplda.file_kinds import EMBEDDING_WORDS, FILE_KINDS, KINDS, FileKind, kind_of
 from jointplda.formats.label_reader import labels_by_id, read_labels
 from jointplda.formats.text import PathLikeStr, decoded, existing, head, lines
@@ -72,7 +72,8 @@ def read_embeddings(path: PathLikeStr, labels: PathLikeStr | LabelTable | None =
                 parameter="labels",
             )
         table = replace(table, ids=as_names(str(row) for row in range(len(table.X))))
-    return _checked(table, source)
+    _check_rows(table, source, FileError)
+    return table
 
 
 def _code(kind: FileKind) -> EmbeddingFormat:
@@ -80,7 +81,6 @@ def _code(kind: FileKind) -> EmbeddingFormat:
 
 
 def _kind(path: Path) -> FileKind:
-    """The kind of a file of embeddings, by its content."""
     kinds = FILE_KINDS["embeddings"]
     if path.is_dir():
         return next(kind for kind in kinds if kind.name == "kaldi")
@@ -142,20 +142,20 @@ def _joined(table: EmbeddingTable, labels: PathLikeStr | LabelTable, path: Path)
     return replace(table, ids=joined.ids).with_columns(joined.columns)
 
 
-def _checked(table: EmbeddingTable, path: Path) -> EmbeddingTable:
+def _check_rows(table: EmbeddingTable, path: PathLikeStr, error: type[JointPLDAError]) -> None:
+    """Refuse empty or repeated ids, and numbers that are not finite."""
     if np.any(table.ids == ""):
-        raise FileError(f"{path}: the id of row {int(np.argmax(table.ids == ''))} is empty.")
+        raise error(f"{path}: the id of row {int(np.argmax(table.ids == ''))} is empty.")
     no_duplicates(table.ids, "ids", str(path))
     # A row with a finite sum holds finite numbers only; sums may also overflow, so the other rows are looked through.
     with np.errstate(over="ignore", invalid="ignore"):
         doubtful = np.flatnonzero(~np.isfinite(table.X.sum(axis=1, dtype=np.float64)))
     bad = doubtful[~np.isfinite(table.X[doubtful]).all(axis=1)]
     if len(bad):
-        raise FileError(
+        raise error(
             f"{path}: embeddings should be finite; that of {str(table.ids[bad[0]])!r} holds NaN or infinity "
             f"({len(bad)} such embeddings in all)."
         )
-    return table
 
 
 def write_embeddings(table: EmbeddingTable, path: PathLikeStr, kind: str | None = None) -> None:
@@ -180,17 +180,13 @@ def write_embeddings(table: EmbeddingTable, path: PathLikeStr, kind: str | None 
 
 
 def _check_table(table: EmbeddingTable, path: PathLikeStr) -> None:
-    """Refuse what no reader accepts: parts of different lengths, empty or repeated ids, numbers that are not finite."""
+    """Refuse what no reader accepts."""
     X, n = table.X, len(table.ids)
     if X.ndim != 2 or len(X) != n or not X.size:
         raise InputError(f"{path}: the table has {n} ids and embeddings of shape {X.shape}.")
     for name, values in table.columns.items():
         if len(values) != n:
             raise InputError(f"{path}: the table has {n} ids, and the column {name!r} has {len(values)}.")
-    if np.any(table.ids == ""):
-        raise InputError(f"{path}: the id of row {int(np.argmax(table.ids == ''))} is empty.")
-    no_duplicates(table.ids, "ids", str(path))
     if X.dtype.kind not in "fiu" or X.dtype.itemsize > 8:
         raise InputError(f"{path}: embeddings should be float32 or float64, got {X.dtype}.")
-    if not np.isfinite(X).all():
-        raise InputError(f"{path}: embeddings should be finite, and some of these are NaN or infinite.")
+    _check_rows(table, path, InputError)

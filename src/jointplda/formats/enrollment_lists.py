@@ -1,7 +1,6 @@
 """Enrollment lists: the samples from which each model is made."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
 from jointplda._identifiers import no_duplicates
 from jointplda._validation import check_choice
@@ -11,7 +10,9 @@ from jointplda.formats.header_words import is_pair_header
 from jointplda.formats.pair_output import write_lines
 from jointplda.formats.pair_rows import pair_columns
 from jointplda.formats.sheets import Sheet, read_sheet, write_sheet
-from jointplda.formats.text import PathLikeStr, check_texts, decoded, existing, lines
+from jointplda.formats.text import PathLikeStr, check_texts, decoded, existing, word_lists
+
+_HINT = " A list with commas needs a header such as modelid,segmentid."
 
 
 def read_enrollment(path: PathLikeStr) -> dict[str, list[str]]:
@@ -34,7 +35,8 @@ def read_enrollment(path: PathLikeStr) -> dict[str, list[str]]:
     sheet = read_sheet(target, is_pair_header)
     enrollment: dict[str, list[str]] = {}
     seen: set[tuple[str, str]] = set()
-    for number, model, samples in _from_sheet(sheet) if sheet.has_header else _from_lines(target):
+    rows = _from_sheet(sheet) if sheet.has_header else word_lists(target, "model sample [sample ...]", _HINT)
+    for number, model, samples in rows:
         if not model or not all(samples):
             raise FileError(f"{target}, line {number}: expected a model and a sample, one of them is empty.")
         for sample in samples:
@@ -51,17 +53,6 @@ def _from_sheet(sheet: Sheet) -> Iterator[tuple[int, str, list[str]]]:
     model, sample = pair_columns(sheet)
     for number, fields in sheet.rows:
         yield number, decoded(fields[model], sheet.path, number), [decoded(fields[sample], sheet.path, number)]
-
-
-def _from_lines(path: Path) -> Iterator[tuple[int, str, list[str]]]:
-    for number, line in lines(path):
-        model, *samples = (decoded(field, path, number) for field in line.split())
-        if not samples:
-            raise FileError(
-                f"{path}, line {number}: expected 'model sample [sample ...]', got {model!r} alone. "
-                "A list with commas needs a header such as modelid,segmentid."
-            )
-        yield number, model, samples
 
 
 def write_enrollment(enrollment: Mapping[str, Sequence[str]], path: PathLikeStr, kind: str | None = None) -> None:

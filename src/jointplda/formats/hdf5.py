@@ -56,27 +56,20 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
 def write_arrays(path: PathLikeStr, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write datasets; texts as UTF-8 of fixed length, which every reader of BOSARIS files accepts."""
     h5py = _h5py(path)
-    _check_names(arrays, path)
     with target_file(path) as name, h5py.File(name, "w") as stored:
         for key, values in arrays.items():
+            # Others would be read as paths through groups.
+            if not key or "/" in key or key.strip(".") == "" or not key.isprintable():
+                raise InputError(f"{path}: HDF5 cannot hold a column named {key!r}; rename it.")
             if values.dtype.kind == "U":
-                texts = _encoded(values, path)
+                try:
+                    texts = np.char.encode(values, "utf-8")
+                except UnicodeEncodeError as error:
+                    raise InputError(
+                        f"{path}: {error.object!r} holds a lone surrogate, which UTF-8 cannot hold."
+                    ) from None
                 values = texts.astype(h5py.string_dtype("utf-8", max(1, texts.dtype.itemsize)))
             stored.create_dataset(key, data=values, compression="gzip" if values.dtype.kind in "iub" else None)
-
-
-def _check_names(arrays: Mapping[str, NDArray[Any]], path: PathLikeStr) -> None:
-    """Refuse names that HDF5 would read as paths through groups."""
-    for name in arrays:
-        if not name or "/" in name or name.strip(".") == "" or not name.isprintable():
-            raise InputError(f"{path}: HDF5 cannot hold a column named {name!r}; rename it.")
-
-
-def _encoded(texts: NDArray[Any], path: PathLikeStr) -> NDArray[Any]:
-    try:
-        return np.char.encode(texts, "utf-8")
-    except UnicodeEncodeError as error:
-        raise InputError(f"{path}: {error.object!r} holds a lone surrogate, which UTF-8 cannot hold.") from None
 
 
 def _h5py(path: PathLikeStr) -> Any:

@@ -13,7 +13,7 @@ from jointplda.formats.header_words import ID_NAMES, bare_name, find_column, fol
 from jointplda.formats.pair_rows import read_rows
 from jointplda.formats.parquet import read_parquet, recognises
 from jointplda.formats.sheets import delimiter_of, first_cells, read_sheet
-from jointplda.formats.text import PathLikeStr, decoded, existing, head, lines
+from jointplda.formats.text import PathLikeStr, decoded, existing, head, lines, word_lists
 
 
 def read_labels(path: PathLikeStr, rows_only: bool = False) -> LabelTable:
@@ -128,14 +128,8 @@ def _from_pairs(path: Path, name: str) -> LabelTable:
 
 
 def _from_spk2utt(path: Path) -> LabelTable:
-    """Lines ``speaker id id ...``."""
-    rows = []
-    for number, line in lines(path):
-        speaker, *utterances = (decoded(field, path, number) for field in line.split())
-        if not utterances:
-            raise FileError(f"{path}, line {number}: expected 'speaker id id ...', got {speaker!r} alone.")
-        rows += [(utterance, speaker, number) for utterance in utterances]
-    return _named(rows, "spk", path)
+    lists = word_lists(path, "speaker id id ...")
+    return _named([(name, speaker, number) for number, speaker, names in lists for name in names], "spk", path)
 
 
 def _named(rows: Sequence[tuple[str, str, int]], name: str, path: Path) -> LabelTable:

@@ -1,7 +1,4 @@
-"""NumPy archives of arrays by name, and embeddings in them.
-
-Arrays of Python objects, which NumPy stores as pickles, are neither read nor written.
-"""
+"""NumPy archives of arrays by name, and embeddings in them; not of Python objects, as in ``formats.npy``."""
 
 import zipfile
 from collections.abc import Mapping

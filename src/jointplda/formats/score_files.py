@@ -120,16 +120,12 @@ def write_scores(table: ScoreTable, path: PathLikeStr, kind: str | None = None) 
     if kind == "bosaris":
         bosaris.write_score_matrix(table, path)
     elif kind == "npy":
-        _write_matrix(table, Path(path))
+        refuse_repeats(table.trials, path)
+        write_matrix(table.trials.models, table.trials.samples, _full_matrix(table, path), Path(path))
     elif kind == "nist":
         _write_nist(table, path)
     else:
         _write_words(table, path, with_label=kind == "wespeaker")
-
-
-def _write_matrix(table: ScoreTable, path: Path) -> None:
-    refuse_repeats(table.trials, path)
-    write_matrix(table.trials.models, table.trials.samples, full_matrix(table, path), path)
 
 
 def write_matrix(models: Names, samples: Names, scores: Array, path: Path) -> None:
@@ -147,7 +143,7 @@ def write_matrix(models: Names, samples: Names, scores: Array, path: Path) -> No
         npy.write_npy(path, scores)
 
 
-def full_matrix(table: ScoreTable, path: PathLikeStr) -> Array:
+def _full_matrix(table: ScoreTable, path: PathLikeStr) -> Array:
     """Scores of all pairs, shape (models, samples)."""
     trials = table.trials
     matrix = np.full((len(trials.models), len(trials.samples)), np.nan)

@@ -77,6 +77,15 @@ def lines(path: PathLikeStr) -> Iterator[tuple[int, bytes]]:
         raise FileError(f"{path}: the file holds nothing but blank lines.")
 
 
+def word_lists(path: Path, expected: str, hint: str = "") -> Iterator[tuple[int, str, list[str]]]:
+    """Number, first word and further words of each line; ``expected`` and ``hint`` say what a line should be."""
+    for number, line in lines(path):
+        first, *more = (decoded(field, path, number) for field in line.split())
+        if not more:
+            raise FileError(f"{path}, line {number}: expected {expected!r}, got {first!r} alone.{hint}")
+        yield number, first, more
+
+
 def _pieces(stream: BinaryIO) -> Iterator[bytes]:
     for raw in stream:
         line = raw.rstrip(b"\r\n")

@@ -56,12 +56,13 @@ def encode(value: Any, hint: Any, name: str, tensors: Tensors) -> Any:
         tensors[name] = value
         return {"tensor": name}
     if isinstance(value, csr_array):
-        parts = {"data": value.data, "indices": value.indices, "indptr": value.indptr}
-        wide = {part: array.astype(np.int64) if array.dtype.kind == "i" else array for part, array in parts.items()}
-        tensors |= {f"{name}.{part}": array for part, array in wide.items()}
+        for part in ("data", "indices", "indptr"):
+            array = getattr(value, part)
+            tensors[f"{name}.{part}"] = array.astype(np.int64) if array.dtype.kind == "i" else array
         return {"sparse": name, "shape": list(value.shape)}
-    if is_labels(hint):
-        tensors[name] = pack_labels(value)
+    if _is_labels(hint):
+        text = json.dumps(_plain_label(value), ensure_ascii=False)
+        tensors[name] = np.frombuffer(text.encode("utf-8", "surrogatepass"), dtype=np.uint8)
         return {"labels": name}
     if is_dataclass(value) and not isinstance(value, type):
         hints = get_type_hints(type(value))
@@ -92,8 +93,8 @@ def decode(value: Any, hint: Any, tensors: Tensors) -> Any:
     hint = _without_none(hint)
     if value is None:
         return None
-    if is_labels(hint):
-        return unpack_labels(tensors[value["labels"]])
+    if _is_labels(hint):
+        return _label(json.loads(tensors[value["labels"]].tobytes().decode("utf-8", "surrogatepass")))
     if hint is csr_array:
         data, indices, indptr = (tensors[f"{value['sparse']}.{part}"] for part in ("data", "indices", "indptr"))
         return csr_array((data, indices, indptr), shape=tuple(value["shape"]))
@@ -128,20 +129,9 @@ def _decode_record(value: dict[str, Any], hint: Any, tensors: Tensors) -> Any:
     return hint(**{f.name: decode(value[f.name], hints[f.name], tensors) for f in stored if f.name in value})
 
 
-def is_labels(hint: Any) -> bool:
+def _is_labels(hint: Any) -> bool:
     """Whether a type hint is that of labels, a tuple of hashables."""
     return get_origin(hint) is tuple and get_args(hint) == (Hashable, ...)
-
-
-def pack_labels(labels: tuple[Hashable, ...]) -> AnyArray:
-    """Labels as the bytes of a JSON text."""
-    text = json.dumps([_plain_label(label) for label in labels], ensure_ascii=False)
-    return np.frombuffer(text.encode("utf-8", "surrogatepass"), dtype=np.uint8)
-
-
-def unpack_labels(packed: AnyArray) -> tuple[Hashable, ...]:
-    """Inverse of ``pack_labels``."""
-    return tuple(_label(label) for label in json.loads(packed.tobytes().decode("utf-8", "surrogatepass")))
 
 
 def _plain_label(label: Hashable) -> Any:
