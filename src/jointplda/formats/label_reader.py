@@ -55,11 +55,10 @@ def read_labels(path: PathLikeStr, rows_only: bool = False) -> LabelTable:
 
 
 def has_header(line: str, name: str) -> bool:
-    """Whether the first line of a file of this name is a header. Kaldi's files have none, unless with a delimiter."""
-    cells, delimiter = first_cells(line, name), delimiter_of(line)
-    if cells and folded(cells[0]) in ID_NAMES:
-        return delimiter is not None or kaldi_column(name) is None
-    return delimiter is not None and kaldi_column(name) is None
+    """Whether a first line is a header. Two of three signs say so: a delimiter, a name for ids, no name of Kaldi's."""
+    cells = first_cells(line, name)
+    signs = (delimiter_of(line) is not None, folded("".join(cells[:1])) in ID_NAMES, kaldi_column(name) is None)
+    return sum(signs) >= 2
 
 
 def _from_sheet(path: Path, rows_only: bool) -> LabelTable:
@@ -67,22 +66,22 @@ def _from_sheet(path: Path, rows_only: bool) -> LabelTable:
     header = [cell or f"column{index + 1}" for index, cell in enumerate(sheet.first)]
     rows = read_rows(sheet)
     columns, numbers = rows.texts(header), rows.numbers.tolist()
-    where = find_column(header, ID_NAMES)
-    for name, values in columns.items() if where is None else ():
+    for name, values in columns.items() if find_column(header, ID_NAMES) is None else ():
         again = np.flatnonzero(values == name)
         if len(again):
             raise FileError(
                 f"{path}, line 1: expected a header, but {name!r} also occurs as a value in line "
                 f"{numbers[again[0]]}. Add a header that names the columns, such as id, speaker."
             )
-    return _table(columns, None if rows_only and where is None else where or 0, path, numbers)
+    return _table(columns, rows_only, path, numbers)
 
 
-def _table(columns: dict[str, Names], where: int | None, path: Path, numbers: Sequence[int] | None) -> LabelTable:
-    if where is None:
+def _table(columns: dict[str, Names], rows_only: bool, path: Path, numbers: Sequence[int] | None) -> LabelTable:
+    where = find_column(list(columns), ID_NAMES)
+    if where is None and rows_only:
         count = len(next(iter(columns.values())))
         return LabelTable(as_names(str(row) for row in range(count)), columns)
-    name = list(columns)[where]
+    name = list(columns)[where or 0]
     ids = columns.pop(name)
     empty = np.flatnonzero(ids == "")
     if len(empty):
@@ -107,10 +106,9 @@ def _refuse_repeats(ids: Names, path: Path, numbers: Sequence[int] | None) -> No
 
 def _from_parquet(path: Path, rows_only: bool) -> LabelTable:
     columns = {name: values for name, values in read_parquet(path).items() if values.ndim == 1}
-    where = find_column(list(columns), ID_NAMES)
     if not columns or not len(next(iter(columns.values()))):
         raise FileError(f"{path}: expected rows with an id and labels, got an empty table.")
-    return _table(columns, None if rows_only and where is None else where or 0, path, None)
+    return _table(columns, rows_only, path, None)
 
 
 def _from_pairs(path: Path, name: str) -> LabelTable:

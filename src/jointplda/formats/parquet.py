@@ -53,8 +53,6 @@ def write_table(table: EmbeddingTable, path: Path) -> None:
 
 
 def _array(arrow: Any, column: Any, name: str, path: Path) -> NDArray[Any]:
-    if isinstance(column, arrow.ChunkedArray):
-        column = column.chunk(0) if column.num_chunks else arrow.array([], column.type)
     types = arrow.types
     if types.is_fixed_size_list(column.type) or types.is_list(column.type) or types.is_large_list(column.type):
         return _matrix(column, name, path)

@@ -72,20 +72,16 @@ def encode(value: Any, hint: Any, name: str, tensors: Tensors) -> Any:
             if field.metadata.get("stored", True)
         }
     if isinstance(value, Mapping):
-        return _encode_mapping(value, hint, name, tensors)
+        of = (get_args(hint) or (Any, Any))[1]
+        if all(isinstance(key, str) for key in value):
+            return {key: encode(part, of, f"{name}.{key}", tensors) for key, part in value.items()}
+        return [
+            [list(key) if isinstance(key, tuple) else key, encode(part, of, f"{name}.{i}", tensors)]
+            for i, (key, part) in enumerate(value.items())
+        ]
     if isinstance(value, tuple | list):
         return [encode(part, _part_hint(hint, i), f"{name}.{i}", tensors) for i, part in enumerate(value)]
     return _plain(value, name)
-
-
-def _encode_mapping(value: Mapping[Any, Any], hint: Any, name: str, tensors: Tensors) -> Any:
-    of = (get_args(hint) or (Any, Any))[1]
-    if all(isinstance(key, str) for key in value):
-        return {key: encode(part, of, f"{name}.{key}", tensors) for key, part in value.items()}
-    return [
-        [list(key) if isinstance(key, tuple) else key, encode(part, of, f"{name}.{i}", tensors)]
-        for i, (key, part) in enumerate(value.items())
-    ]
 
 
 def decode(value: Any, hint: Any, tensors: Tensors) -> Any:
