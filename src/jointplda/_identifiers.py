@@ -31,16 +31,9 @@ def no_duplicates(names: Sequence[str] | Names, what: str, where: str) -> None:
 
 
 def listed(names: Iterable[str], count: int | None = None, show: int = 5) -> str:
-    """The first few names and how many there are: ``'a', 'b' (2 in all)``.
+    """The first few (``show``) of all ``names``, and how many there are: ``'a', 'b' (2 in all)``.
 
-    Parameters
-    ----------
-    names : iterable of str
-        All of the names, not only the first few, because the text states their number.
-    count : int, optional
-        Their number, if ``names`` is a generator; it then makes no more names than are shown.
-    show : int
-        How many names to show.
+    A generator of names makes no more of them than are shown if their number is given as ``count``.
     """
     if count is None:
         names = list(names)

@@ -4,7 +4,7 @@ A script has lines ``key archive:offset``; commands in scripts are refused. A fo
 them ``xvector.scp``), and its files ``utt2*`` are label columns.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -44,7 +44,7 @@ def read_table(path: Path) -> EmbeddingTable:
     """Embeddings of an archive, a script or a folder."""
     if path.is_dir():
         return _from_folder(path)
-    return _read_ark(path) if _is_archive(path, head(path)) else _read_scp(path)
+    return _stacked(_in_archive(path) if _is_archive(path, head(path)) else _in_script(path), path)
 
 
 def _is_archive(path: Path, start: bytes) -> bool:
@@ -68,32 +68,26 @@ def _from_folder(folder: Path) -> EmbeddingTable:
             "name the file itself."
         )
     script = (known or scripts)[0]
-    table = _read_scp(existing(script))
+    table = _stacked(_in_script(existing(script)), script)
     for labels in sorted(folder.glob("utt2*")):
         if labels.is_file() and kaldi_column(labels.name):
             table = labels_by_id(table, read_labels(labels), labels)
     return table
 
 
-def _read_ark(path: Path) -> EmbeddingTable:
-    """All vectors of an archive."""
-    ids: list[str] = []
-    vectors: list[NDArray[Any]] = []
+def _in_archive(path: Path) -> Iterator[tuple[str, NDArray[Any]]]:
+    """All ids and vectors of an archive."""
     with opened(path) as stream:
-        while key := read_key(stream):
-            name = decoded(key, path, len(ids) + 1)
-            ids.append(name)
-            vectors.append(read_vector(stream, f"{path}, {name!r}"))
-    return _stacked(ids, vectors, path)
+        for number, key in enumerate(iter(lambda: read_key(stream), b""), 1):
+            name = decoded(key, path, number)
+            yield name, read_vector(stream, f"{path}, {name!r}")
 
 
-def _read_scp(path: Path) -> EmbeddingTable:
-    """The vectors that a script points to, by lines ``key archive:offset``.
+def _in_script(path: Path) -> Iterator[tuple[str, NDArray[Any]]]:
+    """The ids and vectors that a script points to, by lines ``key archive:offset``.
 
     An archive with a relative path is looked for in the working folder, then in the folder of the script.
     """
-    ids: list[str] = []
-    vectors: list[NDArray[Any]] = []
     with ExitStack() as stack:
         archives: dict[str, BinaryIO] = {}
         for number, key, name, offset in _script(path):
@@ -103,9 +97,7 @@ def _read_scp(path: Path) -> EmbeddingTable:
                     archives.clear()
                 archives[name] = stack.enter_context(opened(_archive(name, path, number)))
             archives[name].seek(offset)
-            ids.append(key)
-            vectors.append(read_vector(archives[name], f"{path}, line {number} ({name}:{offset})"))
-    return _stacked(ids, vectors, path)
+            yield key, read_vector(archives[name], f"{path}, line {number} ({name}:{offset})")
 
 
 def _script(path: Path) -> list[tuple[int, str, str, int]]:
@@ -144,10 +136,12 @@ def _archive(name: str, script: Path, number: int) -> Path:
     )
 
 
-def _stacked(ids: Sequence[str], vectors: Sequence[NDArray[Any]], path: Path) -> EmbeddingTable:
+def _stacked(records: Iterator[tuple[str, NDArray[Any]]], path: Path) -> EmbeddingTable:
     """Vectors of equal length as one matrix, which is float64 if one of them is."""
-    if not vectors:
+    found = list(records)
+    if not found:
         raise FileError(f"{path}: holds no vectors.")
+    ids, vectors = zip(*found, strict=True)
     if not len(vectors[0]):
         raise FileError(f"{path}: the vector of {ids[0]!r} is empty.")
     for name, vector in zip(ids, vectors, strict=True):

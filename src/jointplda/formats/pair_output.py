@@ -88,17 +88,7 @@ def write_lines(names: Iterable[str], path: PathLikeStr, lines: Iterable[str]) -
 
 
 def check_table(trials: Trials, columns: Mapping[str, Names], path: PathLikeStr, own: Iterable[str]) -> None:
-    """Refuse names and further columns that a table with a header cannot hold.
-
-    Parameters
-    ----------
-    trials : Trials
-    columns : dict of str to ndarray
-        Further columns to write.
-    path : path
-    own : iterable of str
-        Names of columns that would be read as the table's own.
-    """
+    """Refuse names and further columns that a table with a header cannot hold, or would read as its ``own`` columns."""
     check_texts((*used_names(trials), *columns), path)
     for name, values in columns.items():
         if folded(name) in own:

@@ -128,18 +128,9 @@ def check_texts(
     """Refuse ids, labels and names of columns that a text file would not give back unchanged.
 
     Files are UTF-8, so lone surrogates cannot be written. Line ends and other control characters end lines and fields
-    or mark binary files. Readers drop a byte order mark at the start of a file, and spaces around a cell.
-
-    Parameters
-    ----------
-    texts : iterable of str
-    path : path
-    may_be_empty : bool
-        Whether an empty text, a missing label, can be held.
-    may_have_spaces : bool
-        False for a file whose fields are separated by whitespace.
-    remedy : Remedy, optional
-        A kind of file that can hold texts with spaces.
+    or mark binary files. Readers drop a byte order mark at the start of a file, and spaces around a cell. An empty
+    text is a missing label. A file whose fields are separated by whitespace can hold no spaces; the ``remedy`` names a
+    kind of file that can.
     """
     for text in texts:
         if _UNSAFE.search(text):
