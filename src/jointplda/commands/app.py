@@ -1,10 +1,10 @@
 """The ``jointplda`` command: its subcommands by name, and what happens to errors."""
 
-import importlib
 import os
 import sys
 import traceback
 from collections.abc import Sequence
+from importlib import import_module
 from typing import NoReturn
 
 import click
@@ -15,34 +15,7 @@ from jointplda.errors import JointPLDAError
 COMMANDS = ("demo", "variance", "tune", "train", "score", "calibrate", "evaluate", "compare", "info", "convert")
 
 
-class LazyCommands(cloup.Group):
-    """A group whose commands are modules that are imported when they are asked for, listed in the order of use."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names of the commands in the order in which they are used."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of that name, or None."""
-        if cmd_name not in COMMANDS:
-            return None
-        command: click.Command = importlib.import_module(f"jointplda.commands.{cmd_name}_command").command
-        return command
-
-    def list_sections(self, ctx: click.Context, include_default_section: bool = True) -> list[cloup.Section]:
-        """All commands as one section of the help."""
-        commands = {name: self.get_command(ctx, name) for name in COMMANDS}
-        return [cloup.Section("Commands", {name: found for name, found in commands.items() if found is not None})]
-
-    def handle_bad_command_name(
-        self, bad_name: str, valid_names: list[str], error: click.UsageError
-    ) -> click.UsageError:
-        """An error with a suggestion, from the names of all commands rather than of those imported so far."""
-        return super().handle_bad_command_name(bad_name, list(COMMANDS), error)
-
-
 @cloup.group(
-    cls=LazyCommands,
     context_settings=cloup.Context.settings(
         help_option_names=["-h", "--help"],
         formatter_settings=cloup.HelpFormatter.settings(max_width=100, col1_max_width=24),
@@ -56,6 +29,9 @@ def app() -> None:
     Scores are natural-log likelihood ratios. Results go to standard output, progress and messages to standard error.
     Start with "jointplda demo"; "jointplda COMMAND --help" explains a command.
     """
+
+
+app.section("Commands", *(import_module(f"jointplda.commands.{name}_command").command for name in COMMANDS))
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
