@@ -1,6 +1,7 @@
 """``jointplda compare``: the same data and trials through several systems."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
@@ -10,15 +11,21 @@ from jointplda.commands.comparison import run_comparison
 from jointplda.commands.data_input import LabelColumn, SampleReader
 from jointplda.commands.messages import Messages
 from jointplda.commands.options import SampleSource
-from jointplda.commands.training_options import ComparisonOptions
 from jointplda.evaluation.protocol import held_out, trials_of
 from jointplda.formats import read_embeddings
 
 
 def compare(
-    source: SampleSource, request: ComparisonOptions, messages: Messages, *,
-    test: Path | None, split: str | None, test_share: float, trials: Path | None,
-) -> None:  # fmt: skip
+    source: SampleSource,
+    messages: Messages,
+    *,
+    test: Path | None,
+    split: str | None,
+    test_share: float,
+    trials: Path | None,
+    seed: int,
+    **comparison: Any,
+) -> None:
     """Train, score and evaluate several systems on the data of a source and the trials that the options name."""
     reader = SampleReader(source, messages)
     table = read_embeddings(source.data, source.labels)
@@ -34,8 +41,8 @@ def compare(
             )
         training, tested = samples.take(words == "train"), samples.take(words == "test")
     else:
-        chosen = held_out(samples.speakers, test_share, request.seed)
+        chosen = held_out(samples.speakers, test_share, seed)
         training, tested = samples.take(~chosen), samples.take(chosen)
     experiment = trials_of(training, tested, trials, allow_missing=source.allow_missing)
     facts = [("data", str(source.data)), *([("test data", str(test))] if test else [])]
-    run_comparison(request, experiment, facts, messages)
+    run_comparison(experiment, facts, messages, seed=seed, **comparison)

@@ -102,12 +102,12 @@ allow_missing = cloup.option(
 )
 seed = cloup.option("--seed", type=int, default=0, show_default=True, help="Seed of the random numbers.")
 draws = cloup.option(
-    "--draws", type=click.IntRange(0), metavar="N", show_default="1000",
+    "--draws", type=click.IntRange(0), metavar="N", default=1000, show_default=True,
     help="Bootstrap draws of speakers for the intervals; 0 for no intervals.",
 )  # fmt: skip
 priors = cloup.option(
     "--prior", "priors", type=PRIOR, metavar="P", multiple=True,
-    show_default="0.05, 0.01, 0.005, 0.001", help="Target prior of a detection cost; may be repeated.",
+    default=(0.05, 0.01, 0.005, 0.001), show_default=True, help="Target prior of a detection cost; may be repeated.",
 )  # fmt: skip
 report = cloup.option("--report", type=OUT_FILE, help="HTML page to write, with tables and plots.")
 key = cloup.option(
@@ -140,17 +140,6 @@ class SampleSource:
     speaker: str
     channels: tuple[str, ...]
     allow_missing: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class EvaluationOptions:
-    """Options of an evaluation, which ``evaluate``, ``compare`` and ``demo`` share. No ``priors``, or None for the
-    bootstrap ``draws``, stand for the defaults of the library.
-    """
-
-    priors: tuple[float, ...]
-    draws: int | None
-    seed: int
 
 
 def taken(kind: type[R], values: dict[str, Any]) -> R:

@@ -1,16 +1,15 @@
 """What is known of both sides of trials: speakers, channels and further labels, also of models of several samples."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
 from jointplda._identifiers import as_names, listed
-from jointplda._typing import IntArray, Names
+from jointplda._typing import Names
 from jointplda.commands.data_input import LabelColumn, labels_of
-from jointplda.commands.evaluate_command import EvaluateRequest
 from jointplda.commands.messages import Messages
 from jointplda.embedding_table import LabelTable
 from jointplda.evaluation import join
@@ -24,13 +23,23 @@ NOT_IN_TRIALS = "none of its ids is in the trials. The trials name {wanted}, the
 class LabelFiles:
     """The labels that the options of ``evaluate`` name; each file is read once for any number of trial lists."""
 
-    def __init__(self, request: EvaluateRequest, messages: Messages) -> None:
-        self.request, self.messages = request, messages
-        self.labels = None if request.labels is None else read_label_table(request.labels)
-        self.models = {} if request.models is None else read_enrollment(request.models)
-        self.speaker = None if request.speaker is None else LabelColumn(request.speaker, "--speaker")
-        self.channel = next(map(LabelColumn, request.channels), None)
-        self.by = tuple(LabelColumn(name, "--by") for name in request.by)
+    def __init__(
+        self,
+        messages: Messages,
+        *,
+        labels: Path | None,
+        models: Path | None,
+        speaker: str | None,
+        channels: tuple[str, ...],
+        by: tuple[str, ...],
+        allow_missing: bool,
+    ) -> None:
+        self.messages, self.path, self.allow_missing = messages, labels, allow_missing
+        self.labels = None if labels is None else read_label_table(labels)
+        self.models = {} if models is None else read_enrollment(models)
+        self.speaker = None if speaker is None else LabelColumn(speaker, "--speaker")
+        self.channel = next(map(LabelColumn, channels), None)
+        self.by = tuple(LabelColumn(name, "--by") for name in by)
 
     @property
     def condition(self) -> str:
@@ -42,12 +51,23 @@ class LabelFiles:
         enrolled = [sample for name in trials.models for sample in self.models.get(str(name), [str(name)])]
         ids, columns = as_names(dict.fromkeys([*enrolled, *map(str, trials.samples)])), {}
         if self.labels is not None:
-            columns = labels_of(ids, self.labels, str(self.request.labels), NOT_IN_TRIALS)
-        samples = SampleLabels(trials, LabelTable(ids, columns), self.models)
-        enroll, test = samples.speakers(self.speaker, self.request.allow_missing)
+            columns = labels_of(ids, self.labels, str(self.path), NOT_IN_TRIALS)
+        table = LabelTable(ids, columns)
+
+        def both(column: LabelColumn) -> tuple[list[set[str]], Names]:
+            """Labels of models (those of all their samples) and of test samples, in the order of the trials' names."""
+            of_sample = dict(zip(ids.tolist(), column.values(table).tolist(), strict=True))
+            test = as_names(of_sample[str(sample)] for sample in trials.samples)
+            return join.model_labels(of_sample, self.models, trials.models), test
+
+        if self.speaker is None:
+            left, right = join.speakers_from_targets(trials, self.models)
+        else:
+            left, right = self._speakers(trials, *both(self.speaker), f"--speaker {self.speaker.name}")
+        codes = np.unique(np.concatenate((left, right)), return_inverse=True)[1]
         same = None
         if self.channel is not None:
-            same = join.same_channel(*samples.both(self.channel), trials)
+            same = join.same_channel(*both(self.channel), trials)
             unknown = int((same < 0).sum())
             if unknown == len(same):
                 raise click.ClickException(f"--channel {self.channel.name}: no trial has a channel on both sides.")
@@ -58,47 +78,20 @@ class LabelFiles:
             if column.name in trials.columns:
                 conditions[column.name] = Coded.of(trials.columns[column.name], column.name)
             else:
-                conditions[column.condition(samples.table)] = join.pair_conditions(*samples.both(column), trials)
-        return TrialSides(enroll[trials.enroll], test[trials.test], same, conditions)
+                conditions[column.condition(table)] = join.pair_conditions(*both(column), trials)
+        return TrialSides(codes[: len(left)][trials.enroll], codes[len(left) :][trials.test], same, conditions)
 
-
-@dataclass(frozen=True)
-class SampleLabels:
-    """The samples of a trial list with their label columns, and the samples of each model."""
-
-    trials: Trials
-    table: LabelTable
-    models: Mapping[str, Sequence[str]]
-
-    def both(self, column: LabelColumn) -> tuple[list[set[str]], Names]:
-        """Labels of models (those of all their samples) and of test samples, in the order of the trials' names."""
-        of_sample = dict(zip(self.table.ids.tolist(), column.values(self.table).tolist(), strict=True))
-        test = as_names(of_sample.get(str(sample), "") for sample in self.trials.samples)
-        return join.model_labels(of_sample, self.models, self.trials.models), test
-
-    def speakers(self, column: LabelColumn | None, allow_missing: bool) -> tuple[IntArray, IntArray]:
-        """A number for the speaker of each model and of each test sample: from labels, or from the target trials."""
-        if column is None:
-            left, right = join.speakers_from_targets(self.trials, self.models)
-        else:
-            left, right = self._labelled_speakers(column, allow_missing)
-        codes = np.unique(np.concatenate((left, right)), return_inverse=True)[1].astype(np.int64)
-        return codes[: len(left)], codes[len(left) :]
-
-    def _labelled_speakers(self, column: LabelColumn, allow_missing: bool) -> tuple[Names, Names]:
-        enroll, right = self.both(column)
-        mixed = [str(model) for model, labels in zip(self.trials.models, enroll, strict=True) if len(labels) > 1]
+    def _speakers(self, trials: Trials, enroll: Sequence[set[str]], test: Names, option: str) -> tuple[Names, Names]:
+        """A name for the speaker of each model and of each test sample, from the labels of both."""
+        mixed = [str(model) for model, labels in zip(trials.models, enroll, strict=True) if len(labels) > 1]
         if mixed:
-            raise click.ClickException(
-                f"--speaker {column.name}: models with samples of several speakers: {listed(mixed)}."
-            )
+            raise click.ClickException(f"{option}: models with samples of several speakers: {listed(mixed)}.")
         left = as_names(next(iter(labels), "") for labels in enroll)
-        missing = [*self.trials.models[left == ""].tolist(), *self.trials.samples[right == ""].tolist()]
-        if missing and not allow_missing:
+        missing = [*trials.models[left == ""].tolist(), *trials.samples[test == ""].tolist()]
+        if missing and not self.allow_missing:
             raise click.ClickException(
-                f"--speaker {column.name}: no speaker for {listed(missing)}. If they are models of several samples, "
-                "list those with --models. With --allow-missing each counts as a speaker."
+                f"{option}: no speaker for {listed(missing)}. If they are models of several samples, list those with "
+                "--models. With --allow-missing each counts as a speaker."
             )
-        own = as_names(f"model {name}" if str(name) in self.models else f"sample {name}" for name in self.trials.models)
-        samples = np.char.add("sample ", self.trials.samples)
-        return np.where(left == "", own, left), np.where(right == "", samples, right)
+        own = as_names(f"model {name}" if str(name) in self.models else f"sample {name}" for name in trials.models)
+        return np.where(left == "", own, left), np.where(test == "", np.char.add("sample ", trials.samples), test)
