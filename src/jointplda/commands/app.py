@@ -1,6 +1,5 @@
 """The ``jointplda`` command: its subcommands by name, and what happens to errors."""
 
-import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -39,16 +38,11 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     words = sys.argv[1:] if arguments is None else list(arguments)
     try:
         app(args=words, prog_name="jointplda", standalone_mode=False)
-    except click.exceptions.Exit as stop:
-        sys.exit(stop.exit_code)
     except click.UsageError as error:
         error.show()
         sys.exit(2)
-    except (click.Abort, KeyboardInterrupt):
+    except click.Abort:
         _fail("interrupted; nothing was written.", words)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
     except (click.ClickException, JointPLDAError, OSError, MemoryError) as error:
         _fail(_text(error), words)
     sys.exit(0)

@@ -28,20 +28,20 @@ def run_comparison(
     *,
     settings: Mapping[str, Any],
     systems: tuple[str, ...] = (),
-    priors: tuple[float, ...],
-    draws: int,
-    seed: int,
     report: Path | None,
     as_json: bool,
+    **evaluation: Any,
 ) -> None:
-    """Train, score and evaluate every system, or those named; print the table and write the page."""
+    """Train, score and evaluate every system, or those named; print the table and write the page. ``settings`` are
+    those of ``ComparedSettings``, and ``evaluation`` those of ``EvaluationSettings``.
+    """
     compared = ComparedSettings(**settings)
     scored = _train_all(compared, systems or None, experiment, messages)
     results = {}
     for system in scored:
-        evaluation = EvaluationSettings(draws=draws, priors=priors, is_llr=system.is_llr, seed=seed)
+        how = EvaluationSettings(is_llr=system.is_llr, **evaluation)
         with bar(messages, f"evaluating {system.name}") as callback:
-            results[system.name] = evaluate(system.scores, experiment.target, experiment.sides, evaluation, callback)
+            results[system.name] = evaluate(system.scores, experiment.target, experiment.sides, how, callback)
     train = experiment.train
     condition = train.channels.names[0]
     if report is not None:

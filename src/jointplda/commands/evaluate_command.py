@@ -50,6 +50,6 @@ def command(messages: Messages, /, report: Path | None, force: bool, **values: A
     if len(values["channels"]) > 1:
         raise click.UsageError("the types of trials are of one --channel; use --by for other conditions.")
     options.check_new(report, force)
-    from jointplda.commands.evaluate_run import evaluate_files
+    from jointplda.commands.evaluate_run import FileEvaluation
 
-    evaluate_files(messages, report=report, **values)
+    FileEvaluation(messages=messages, report=report, **values).show()
