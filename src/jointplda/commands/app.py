@@ -49,8 +49,6 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _text(error: BaseException) -> str:
-    if isinstance(error, click.ClickException):
-        return error.format_message()
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
     return str(error) or type(error).__name__

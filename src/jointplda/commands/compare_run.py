@@ -6,7 +6,6 @@ from typing import Any
 import click
 import numpy as np
 
-from jointplda._identifiers import positions
 from jointplda.commands.comparison import run_comparison
 from jointplda.commands.data_input import LabelColumn, SampleReader
 from jointplda.commands.messages import Messages
@@ -33,11 +32,11 @@ def compare(
     if test:
         training, tested = samples, reader.read(test)
     elif split:
-        words = np.char.lower(LabelColumn(split, "--split").values(table))[positions(samples.ids, table.ids)]
-        unknown = set(words.tolist()) - {"train", "test", ""}
-        if unknown or not (words == "train").any() or not (words == "test").any():
+        words = np.char.lower(LabelColumn(split, "--split").values(table))[table.rows(samples.ids)]
+        found = set(words.tolist())
+        if found - {""} != {"train", "test"}:
             raise click.ClickException(
-                f"--split {split}: expected the values 'train' and 'test', got {sorted(set(words.tolist()))[:5]}."
+                f"--split {split}: expected the values 'train' and 'test', got {sorted(found)[:5]}."
             )
         training, tested = samples.take(words == "train"), samples.take(words == "test")
     else:

@@ -148,18 +148,15 @@ def taken(kind: type[R], values: dict[str, Any]) -> R:
     return kind(**{name: values.pop(name) for name in fields})
 
 
-def check_new(path: Path | None, overwrite: bool) -> None:
-    """Raise before any work is done if a file would be overwritten, or if its folder does not exist."""
+def check_new(path: Path | None, overwrite: bool, beside: Iterable[str] = ()) -> None:
+    """Raise before any work is done if a file would be overwritten, or if its folder does not exist.
+
+    The endings ``beside`` are those of files that are written beside it, such as the names of a matrix's rows.
+    """
     if path is None:
         return
-    if path.exists() and not overwrite:
-        raise click.ClickException(f"{path}: exists already. Choose another name, or use --force.")
+    for each in (path, *(other for ending in beside for other in path.parent.glob(glob.escape(path.stem) + ending))):
+        if each.exists() and not overwrite:
+            raise click.ClickException(f"{each}: exists already. Choose another name, or use --force.")
     if not path.absolute().parent.is_dir():
         raise click.ClickException(f"{path}: the folder {path.absolute().parent} does not exist; create it first.")
-
-
-def check_new_beside(path: Path, endings: Iterable[str], overwrite: bool) -> None:
-    """Raise if a file that is written beside ``path`` would be overwritten, such as the names of a matrix's rows."""
-    for ending in endings:
-        for beside in path.parent.glob(glob.escape(path.stem) + ending):
-            check_new(beside, overwrite)

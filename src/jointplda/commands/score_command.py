@@ -62,10 +62,8 @@ def command(messages: Messages, /, all_pairs: bool, out: Path, kind: str | None,
     """  # noqa: D301
     if (values["trials"] is not None) == all_pairs:
         raise click.UsageError("use either --trials or --all.")
-    options.check_new(out, force)
     kind = kind or kind_of("scores", out)
-    if kind == "npy":
-        options.check_new_beside(out, (".rows", ".columns"), force)
+    options.check_new(out, force, beside=(".rows", ".columns") if kind == "npy" else ())
     from jointplda.commands.score_run import Scoring
 
     Scoring(messages=messages, out=out, kind=kind, **values).write()

@@ -165,7 +165,6 @@ class Scoring:
         return scores
 
     def _trial_scores(self, trials: Trials) -> Array:
-        """Scores of listed trials."""
         if self.models is None:
             pairs = np.stack((trials.enroll, trials.test), axis=1)
             X, Y = self._sides[0].X, self._sides[-1].X
