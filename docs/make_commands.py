@@ -37,9 +37,7 @@ def _sections(command: click.Command, name: str, parent: click.Context | None) -
     )
     sections = [f"## {context.command_path}\n\n```text\n{command.get_help(context).rstrip()}\n```\n"]
     if isinstance(command, click.Group):
-        for below in command.list_commands(context):
-            found = command.get_command(context, below)
-            assert found is not None
+        for below, found in command.commands.items():
             sections += _sections(found, below, context)
     return sections
 

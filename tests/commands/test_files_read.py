@@ -14,7 +14,7 @@ from jointplda.storage import records
 from worlds.command_line import run, score_arguments
 
 READERS = ("read_embeddings", "read_labels", "read_label_table", "read_scores", "read_trials", "read_enrollment")
-USERS = ("compare_run", "data_input", "evaluate_run", "sample_labels", "score_run")
+USERS = ("compare_run", "data_input", "evaluate_run", "score_run")
 
 
 @pytest.fixture

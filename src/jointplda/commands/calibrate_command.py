@@ -36,7 +36,7 @@ def command() -> None:
     "Advanced",
     cloup.option("--method", type=click.Choice(["affine", "pav"]), default="affine", show_default=True,
                  help="affine: scale and offset by prior-weighted logistic regression; pav: isotonic regression."),
-    cloup.option("--prior", type=options.PRIOR, metavar="P", show_default="0.5",
+    cloup.option("--prior", type=options.PRIOR, metavar="P", default=0.5, show_default=True,
                  help="Target prior of the logistic regression."),
 )  # fmt: skip
 @options.common

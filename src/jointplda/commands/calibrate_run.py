@@ -15,7 +15,7 @@ from jointplda.trial_list import ScoreTable
 
 
 def fit(
-    *, scores: Path, key: Path | None, method: str, prior: float | None, out: Path, allow_missing: bool, as_json: bool
+    *, scores: Path, key: Path | None, method: str, prior: float, out: Path, allow_missing: bool, as_json: bool
 ) -> None:
     """Fit a calibration, write it, and print what it does to the scores it was fitted to."""
     table, target = with_truth(
@@ -26,8 +26,7 @@ def fit(
         allow_missing=allow_missing,
     )
     affine = method == "affine"
-    settings = {} if prior is None else {"prior": prior}
-    calibration: Any = fit_affine(table.values, target, **settings) if affine else fit_pav(table.values, target)
+    calibration: Any = fit_affine(table.values, target, prior=prior) if affine else fit_pav(table.values, target)
     save_calibration(calibration, out)
     finite = np.isfinite(table.values)
     values, truth = table.values[finite], target[finite]

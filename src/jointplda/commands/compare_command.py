@@ -7,7 +7,7 @@ import cloup
 
 from jointplda.commands import options
 from jointplda.commands.messages import Messages
-from jointplda.commands.training_options import COMPARED, DEFAULTS, ComparisonOptions, comparison, given_settings
+from jointplda.commands.training_options import COMPARED, DEFAULTS, comparison, given_settings
 
 
 @cloup.command(
@@ -51,5 +51,4 @@ def command(messages: Messages, /, **values: Any) -> None:
         raise click.UsageError("use --test or --split, not both.")
     from jointplda.commands.compare_run import compare
 
-    source, request = options.taken(options.SampleSource, values), options.taken(ComparisonOptions, values)
-    compare(source, request, messages, **values)
+    compare(options.taken(options.SampleSource, values), messages, **values)

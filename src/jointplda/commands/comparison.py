@@ -2,15 +2,17 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import click
 
 from jointplda.commands.console import number, percent, print_json
 from jointplda.commands.messages import Messages
 from jointplda.commands.progress_display import bar
-from jointplda.commands.results import as_dict, evaluation_settings, print_intervals, print_results, write_report
-from jointplda.commands.training_options import COMPARED, ComparisonOptions
-from jointplda.evaluation.evaluate import Evaluation, evaluate
+from jointplda.commands.results import as_dict, print_intervals, print_results, write_report
+from jointplda.commands.training_options import COMPARED
+from jointplda.evaluation.evaluate import Evaluation, EvaluationSettings, evaluate
 from jointplda.evaluation.protocol import Experiment
 from jointplda.evaluation.systems import AUTOMATIC, JOINT, PLAIN, ComparedSettings, Scored, run_systems
 from jointplda.metrics.trial_types import CROSS_SAME
@@ -19,24 +21,31 @@ from jointplda.report.gather import system_of
 
 
 def run_comparison(
-    request: ComparisonOptions,
     experiment: Experiment,
     facts: Sequence[tuple[str, str]],
     messages: Messages,
     title: str = "Systems compared",
+    *,
+    settings: Mapping[str, Any],
+    systems: tuple[str, ...] = (),
+    report: Path | None,
+    as_json: bool,
+    **evaluation: Any,
 ) -> None:
-    """Train, score and evaluate every system; print the table and write the page."""
-    compared = ComparedSettings(**request.settings)
-    scored = _train_all(compared, request.systems or None, experiment, messages)
+    """Train, score and evaluate every system, or those named; print the table and write the page. ``settings`` are
+    those of ``ComparedSettings``, and ``evaluation`` those of ``EvaluationSettings``.
+    """
+    compared = ComparedSettings(**settings)
+    scored = _train_all(compared, systems or None, experiment, messages)
     results = {}
     for system in scored:
-        settings = evaluation_settings(request, is_llr=system.is_llr)
+        how = EvaluationSettings(is_llr=system.is_llr, **evaluation)
         with bar(messages, f"evaluating {system.name}") as callback:
-            results[system.name] = evaluate(system.scores, experiment.target, experiment.sides, settings, callback)
+            results[system.name] = evaluate(system.scores, experiment.target, experiment.sides, how, callback)
     train = experiment.train
     condition = train.channels.names[0]
-    if request.report is not None:
-        systems = [
+    if report is not None:
+        shown = [
             system_of(each.name, results[each.name], description=each.description, model=each.model) for each in scored
         ]
         listed = [
@@ -46,9 +55,9 @@ def run_comparison(
             ("settings", ", ".join(f"{name} {getattr(compared, name)}" for name in COMPARED)),
         ]
         summary = summary_of(results, condition)
-        write_report(request.report, title, systems, list(results.values()), condition, listed, summary)
-        messages.info(f"report written to {request.report}")
-    if request.as_json:
+        write_report(report, title, shown, list(results.values()), condition, listed, summary)
+        messages.info(f"report written to {report}")
+    if as_json:
         print_json({"systems": {name: as_dict(result) for name, result in results.items()}})
         return
     print_results(results)

@@ -48,10 +48,9 @@ def command(
     """Convert what the options name."""
     if kind is not None and kind not in KINDS[what]:
         raise click.UsageError(f"--to {kind}: {what} can be written as {', '.join(KINDS[what])}.")
-    options.check_new(target, force)
-    name = kind or kind_of(what, target)
-    beside = next((each.beside for each in FILE_KINDS[what] if each.name == name), ())
-    options.check_new_beside(target, beside, force)
+    kind = kind or kind_of(what, target)
+    beside = next((each.beside for each in FILE_KINDS[what] if each.name == kind), ())
+    options.check_new(target, force, beside)
     before = _files_of_stem(target)
     from jointplda.commands.convert_run import convert
 

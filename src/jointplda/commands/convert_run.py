@@ -8,7 +8,6 @@ from jointplda import formats
 from jointplda.errors import FileError
 from jointplda.estimators.interchange import from_kaldi, to_kaldi
 from jointplda.estimators.pipeline import Pipeline
-from jointplda.file_kinds import kind_of
 from jointplda.storage.tensors import read_metadata
 
 
@@ -17,7 +16,7 @@ def convert(
 ) -> str:
     """Convert a file; returns what was written."""
     if what == "model":
-        return _convert_model(source, target, kind or kind_of("model", target), absorb_channel)
+        return _convert_model(source, target, kind, absorb_channel)
     if what == "embeddings":
         table = formats.read_embeddings(source, labels)
         formats.write_embeddings(table, target, kind)

@@ -8,7 +8,7 @@ import cloup
 
 from jointplda.commands import options
 from jointplda.commands.messages import Messages
-from jointplda.commands.training_options import COMPARED, DEFAULTS, ComparisonOptions, comparison, given_settings
+from jointplda.commands.training_options import COMPARED, DEFAULTS, comparison, given_settings
 
 
 @cloup.command("demo", short_help="Compare systems on the bundled voices and write a page.")
@@ -22,7 +22,7 @@ from jointplda.commands.training_options import COMPARED, DEFAULTS, ComparisonOp
 )  # fmt: skip
 @comparison()
 @options.common
-def command(messages: Messages, /, export: Path | None, report: Path, **values: Any) -> None:
+def command(messages: Messages, /, export: Path | None, report: Path, as_json: bool, **values: Any) -> None:
     """Train and compare systems on the voices that come with jointplda, and write a page.
 
     \b
@@ -39,6 +39,5 @@ def command(messages: Messages, /, export: Path | None, report: Path, **values: 
         return
     options.check_new(report, True)
     settings = DEFAULTS | given_settings(values, COMPARED)
-    request = ComparisonOptions(settings=settings, report=report, **values)
-    compare_voices(request, messages)
-    click.echo(f"Open {report.resolve()} in a browser.", err=request.as_json)
+    compare_voices(messages, settings=settings, report=report, as_json=as_json, **values)
+    click.echo(f"Open {report.resolve()} in a browser.", err=as_json)

@@ -1,13 +1,13 @@
 """``jointplda demo``: systems compared on the bundled voices, and the voices as files."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
 
 from jointplda.commands.comparison import run_comparison
 from jointplda.commands.messages import Messages
-from jointplda.commands.training_options import ComparisonOptions
 from jointplda.datasets import load_voices
 from jointplda.embedding_table import EmbeddingTable
 from jointplda.evaluation.protocol import LabelledSamples, all_pairs, trials_of
@@ -18,8 +18,8 @@ from jointplda.trial_list import Trials
 EXPORTED_TRIALS = 40_000
 
 
-def compare_voices(request: ComparisonOptions, messages: Messages) -> None:
-    """Compare the systems on the voices."""
+def compare_voices(messages: Messages, **comparison: Any) -> None:
+    """Compare the systems on the voices, with the options of a comparison."""
     voices = load_voices()
     train, test = (
         LabelledSamples(part.ids, part.X, part.voice, ConditionColumns(("transmission",), (part.transmission,)))
@@ -30,7 +30,7 @@ def compare_voices(request: ComparisonOptions, messages: Messages) -> None:
         f"test: {len(test.ids):,} of {len(set(test.speakers.tolist()))} other voices"
     )
     facts = [("data", "voices that come with jointplda (synthetic; see the data card)")]
-    run_comparison(request, trials_of(train, test), facts, messages, "Joint PLDA on the bundled voices")
+    run_comparison(trials_of(train, test), facts, messages, "Joint PLDA on the bundled voices", **comparison)
 
 
 def export_voices(folder: Path, messages: Messages) -> None:

@@ -1,6 +1,5 @@
 """``jointplda evaluate``: its options and help."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,25 +8,6 @@ import cloup
 
 from jointplda.commands import options
 from jointplda.commands.messages import Messages
-
-
-@dataclass(frozen=True, kw_only=True)
-class EvaluateRequest(options.EvaluationOptions):
-    """Options of ``jointplda evaluate``."""
-
-    scores: tuple[Path, ...]
-    key: Path | None
-    labels: Path | None
-    speaker: str | None
-    channels: tuple[str, ...]
-    by: tuple[str, ...]
-    models: Path | None
-    not_llr: bool
-    model: Path | None
-    report: Path | None
-    allow_missing: bool
-    force: bool
-    as_json: bool
 
 
 @cloup.command("evaluate", short_help="Error rates and costs of scores, with intervals and a page.")
@@ -56,7 +36,7 @@ class EvaluateRequest(options.EvaluationOptions):
     cloup.option("--model", type=options.IN_FILE, help="Model file whose training is added to the page."),
 )  # fmt: skip
 @options.common
-def command(messages: Messages, /, **values: Any) -> None:
+def command(messages: Messages, /, report: Path | None, force: bool, **values: Any) -> None:
     """Evaluate SCORES (one file, or several side by side) against a key.
 
     \b
@@ -67,10 +47,9 @@ def command(messages: Messages, /, **values: Any) -> None:
     Prints EER, minimum and actual detection costs, Cllr and minCllr with 90 % speaker-bootstrap intervals: pooled, by
     same and cross channel (with --channel), and by label (with --by).
     """  # noqa: D301
-    request = EvaluateRequest(**values)
-    if len(request.channels) > 1:
+    if len(values["channels"]) > 1:
         raise click.UsageError("the types of trials are of one --channel; use --by for other conditions.")
-    options.check_new(request.report, request.force)
-    from jointplda.commands.evaluate_run import evaluate_files
+    options.check_new(report, force)
+    from jointplda.commands.evaluate_run import FileEvaluation
 
-    evaluate_files(request, messages)
+    FileEvaluation(messages=messages, report=report, **values).show()

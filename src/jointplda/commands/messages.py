@@ -61,7 +61,6 @@ def command_messages(quiet: bool, verbose: bool) -> Iterator[Messages]:
     context = click.get_current_context()
     messages = Messages(QUIET if quiet else VERBOSE if verbose else NORMAL)
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(message)s"))
     logger = logging.getLogger("jointplda")
     logger.addHandler(handler)
     logger.setLevel(logging.ERROR if quiet else logging.INFO if verbose else logging.WARNING)

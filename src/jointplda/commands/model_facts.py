@@ -15,11 +15,6 @@ def scoring_model(pipe: Pipeline) -> Model:
     return model
 
 
-def input_dimension(pipe: Pipeline) -> int:
-    """Dimension of the embeddings that a fitted pipeline expects."""
-    return int(pipe.n_features_in_) if len(pipe.steps) > 1 else len(scoring_model(pipe).mean_)
-
-
 def em_ranks(model: Model) -> list[int]:
     """Ranks of V and of the U of every condition as EM found them, before channel shares and priors filled them up."""
     settings = model.fitted_.settings

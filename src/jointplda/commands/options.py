@@ -102,12 +102,12 @@ allow_missing = cloup.option(
 )
 seed = cloup.option("--seed", type=int, default=0, show_default=True, help="Seed of the random numbers.")
 draws = cloup.option(
-    "--draws", type=click.IntRange(0), metavar="N", show_default="1000",
+    "--draws", type=click.IntRange(0), metavar="N", default=1000, show_default=True,
     help="Bootstrap draws of speakers for the intervals; 0 for no intervals.",
 )  # fmt: skip
 priors = cloup.option(
     "--prior", "priors", type=PRIOR, metavar="P", multiple=True,
-    show_default="0.05, 0.01, 0.005, 0.001", help="Target prior of a detection cost; may be repeated.",
+    default=(0.05, 0.01, 0.005, 0.001), show_default=True, help="Target prior of a detection cost; may be repeated.",
 )  # fmt: skip
 report = cloup.option("--report", type=OUT_FILE, help="HTML page to write, with tables and plots.")
 key = cloup.option(
@@ -142,35 +142,21 @@ class SampleSource:
     allow_missing: bool
 
 
-@dataclass(frozen=True, kw_only=True)
-class EvaluationOptions:
-    """Options of an evaluation, which ``evaluate``, ``compare`` and ``demo`` share. No ``priors``, or None for the
-    bootstrap ``draws``, stand for the defaults of the library.
-    """
-
-    priors: tuple[float, ...]
-    draws: int | None
-    seed: int
-
-
 def taken(kind: type[R], values: dict[str, Any]) -> R:
     """A record of options, whose fields are taken out of the values of all options."""
     fields = inspect.signature(kind).parameters
     return kind(**{name: values.pop(name) for name in fields})
 
 
-def check_new(path: Path | None, overwrite: bool) -> None:
-    """Raise before any work is done if a file would be overwritten, or if its folder does not exist."""
+def check_new(path: Path | None, overwrite: bool, beside: Iterable[str] = ()) -> None:
+    """Raise before any work is done if a file would be overwritten, or if its folder does not exist.
+
+    The endings ``beside`` are those of files that are written beside it, such as the names of a matrix's rows.
+    """
     if path is None:
         return
-    if path.exists() and not overwrite:
-        raise click.ClickException(f"{path}: exists already. Choose another name, or use --force.")
+    for each in (path, *(other for ending in beside for other in path.parent.glob(glob.escape(path.stem) + ending))):
+        if each.exists() and not overwrite:
+            raise click.ClickException(f"{each}: exists already. Choose another name, or use --force.")
     if not path.absolute().parent.is_dir():
         raise click.ClickException(f"{path}: the folder {path.absolute().parent} does not exist; create it first.")
-
-
-def check_new_beside(path: Path, endings: Iterable[str], overwrite: bool) -> None:
-    """Raise if a file that is written beside ``path`` would be overwritten, such as the names of a matrix's rows."""
-    for ending in endings:
-        for beside in path.parent.glob(glob.escape(path.stem) + ending):
-            check_new(beside, overwrite)

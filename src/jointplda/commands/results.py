@@ -9,8 +9,7 @@ import click
 
 from jointplda.commands import console
 from jointplda.commands.console import number, percent, print_table, without_columns
-from jointplda.commands.options import EvaluationOptions
-from jointplda.evaluation.evaluate import Evaluation, EvaluationSettings, Part
+from jointplda.evaluation.evaluate import Evaluation, Part
 from jointplda.metrics.measure_kind import CLLR, EER, Measure, MeasureKind
 from jointplda.metrics.trial_types import CROSS_SAME
 from jointplda.report.content import Page, System
@@ -18,13 +17,6 @@ from jointplda.report.page import write_page
 
 WIDTH_FOR_INTERVALS = 130
 """Columns that a terminal needs for intervals to be printed."""
-
-
-def evaluation_settings(options: EvaluationOptions, *, is_llr: bool) -> EvaluationSettings:
-    """The settings of the library, with its defaults where the user gave none."""
-    settings: dict[str, Any] = {} if options.draws is None else {"draws": options.draws}
-    settings |= {"priors": options.priors} if options.priors else {}
-    return EvaluationSettings(seed=options.seed, is_llr=is_llr, **settings)
 
 
 def as_dict(result: Evaluation) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """``jointplda score``: its options and help."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,32 +9,6 @@ import cloup
 from jointplda.commands import options
 from jointplda.commands.messages import Messages
 from jointplda.file_kinds import KINDS, kind_of
-
-
-@dataclass(frozen=True)
-class ScoreRequest:
-    """Options of ``jointplda score``."""
-
-    model: Path
-    enroll: Path
-    test: Path | None
-    trials: Path | None
-    all_pairs: bool
-    models: Path | None
-    labels: Path | None
-    channels: tuple[str, ...]
-    same_channel: float | None
-    raw: bool
-    calibration: Path | None
-    out: Path
-    kind: str | None
-    allow_missing: bool
-    force: bool
-
-    @property
-    def writes_matrix(self) -> bool:
-        """Whether --out is a full matrix, which has a place for every pair."""
-        return (self.kind or kind_of("scores", self.out)) == "npy"
 
 
 @cloup.command(
@@ -70,14 +43,14 @@ class ScoreRequest:
 )  # fmt: skip
 @cloup.option_group(
     "Advanced",
-    options.probability("--same-channel", "Prior probability that both sides share their channel, where it is not "
-                        "known.", "0.5"),
+    cloup.option("--same-channel", type=click.FloatRange(0, 1), metavar="P", default=0.5, show_default=True,
+                 help="Prior probability that both sides share their channel, where it is not known."),
     cloup.option("--raw", is_flag=True, help="Do not apply the calibration that is stored in the model."),
     cloup.option("--calibration", type=options.IN_FILE,
                  help="Calibration file to apply (see jointplda calibrate); add --raw if it was fitted to raw scores."),
 )  # fmt: skip
 @options.common
-def command(messages: Messages, /, **values: Any) -> None:
+def command(messages: Messages, /, all_pairs: bool, out: Path, kind: str | None, force: bool, **values: Any) -> None:
     """Score trials with MODEL and write natural-log likelihood ratios.
 
     \b
@@ -87,12 +60,10 @@ def command(messages: Messages, /, **values: Any) -> None:
 
     Ids in the trial list are samples of --enroll and --test, or models of --models.
     """  # noqa: D301
-    request = ScoreRequest(**values)
-    if (request.trials is not None) == request.all_pairs:
+    if (values["trials"] is not None) == all_pairs:
         raise click.UsageError("use either --trials or --all.")
-    options.check_new(request.out, request.force)
-    if request.writes_matrix:
-        options.check_new_beside(request.out, (".rows", ".columns"), request.force)
-    from jointplda.commands.score_run import score
+    kind = kind or kind_of("scores", out)
+    options.check_new(out, force, beside=(".rows", ".columns") if kind == "npy" else ())
+    from jointplda.commands.score_run import Scoring
 
-    score(request, messages)
+    Scoring(messages=messages, out=out, kind=kind, **values).write()

@@ -1,8 +1,7 @@
 """Options that are settings of a model: preprocessing in the order given, ranks, priors, interaction and EM."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import Field, dataclass, fields
-from pathlib import Path
+from collections.abc import Callable, Iterable
+from dataclasses import Field, fields
 from typing import Any, TypeVar
 
 import click
@@ -129,15 +128,3 @@ def comparison() -> Callable[[F], F]:
         options.draws,
         options.seed,
     )  # fmt: skip
-
-
-@dataclass(frozen=True, kw_only=True)
-class ComparisonOptions(options.EvaluationOptions):
-    """Options that ``compare`` and ``demo`` share; ``settings`` are those in ``COMPARED`` that are not defaults of the
-    library, and without any ``systems`` all are compared.
-    """
-
-    settings: Mapping[str, Any]
-    report: Path | None
-    as_json: bool
-    systems: tuple[str, ...] = ()
