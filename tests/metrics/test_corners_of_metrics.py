@@ -9,10 +9,8 @@ from jointplda import metrics
 from jointplda.calibration import AffineCalibration, fit_affine, load_calibration, save_calibration
 from jointplda.calibration.pav import pav_curve
 from jointplda.errors import DataWarning
-from jointplda.metrics._sorting import spread_ranks
 from jointplda.metrics.measure_kind import CLLR, EER, MIN_CLLR, Measure, MeasureKind
-from jointplda.metrics.roc_curve import roc_for_drawing
-from jointplda.metrics.sorted_trials import SortedTrials
+from jointplda.metrics.sorted_trials import SortedTrials, roc_for_drawing, spread_ranks
 from oracles import metric_definitions
 
 PRIORS = (0.05, 0.5, 0.8)

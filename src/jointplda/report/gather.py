@@ -11,8 +11,7 @@ from jointplda.calibration.pav import pav_curve
 from jointplda.evaluation.evaluate import POOLED, Evaluation
 from jointplda.metrics.convex_hull import hull
 from jointplda.metrics.measures import bayes_threshold
-from jointplda.metrics.roc_curve import roc_for_drawing
-from jointplda.metrics.sorted_trials import SortedTrials
+from jointplda.metrics.sorted_trials import SortedTrials, roc_for_drawing
 from jointplda.metrics.trial_types import CROSS, SAME, TRIAL_TYPES, TYPE_PAIRS
 from jointplda.report.content import (
     Attempt,
