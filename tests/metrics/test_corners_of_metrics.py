@@ -108,7 +108,7 @@ def test_pav_curve_has_the_ends_and_ratios_of_the_blocks(ties):
     scores = rng.normal(size=200) + 2 * target
     scores = np.round(scores * 2) if ties else scores
     shares = metric_definitions.pav(scores, target)
-    at, llrs = pav_curve(SortedTrials.of(scores, target), metrics.hull(scores, target))
+    at, llrs = pav_curve(SortedTrials.of(scores, target))
     levels = np.unique(shares)
     assert_allclose(at[0::2], [scores[shares == level].min() for level in levels])
     assert_allclose(at[1::2], [scores[shares == level].max() for level in levels])

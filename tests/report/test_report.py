@@ -18,7 +18,7 @@ from jointplda.report.content import Channels, Curve, Distribution, Page, Traini
 from jointplda.report.glossary import GLOSSARY
 from jointplda.report.page import render, write_page
 from jointplda.report.plots import bars_plot, det_plot, histograms_plot
-from jointplda.report.tables import metrics_of, shown
+from jointplda.report.tables import metrics_of
 from jointplda.report.training_plots import channels_plot, trace_plot
 from worlds.report_pages import EDGES, bare, example, system, training
 
@@ -208,7 +208,7 @@ def test_names_of_measures(six):
     [(EER, 0.0123, "1.23"), (CLLR, INF, "∞"), (CLLR, NAN, "–"), (CLLR, -0.0001, "0.000"), (CLLR, 1e7, "1e7")],
 )
 def test_values_as_written(metric, value, text):
-    assert shown(metric, value) == text
+    assert metric.figure(value) == text
 
 
 @pytest.mark.parametrize("page", EDGES.values(), ids=EDGES.keys())

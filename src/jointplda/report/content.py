@@ -151,6 +151,10 @@ class System:
     description: str = ""
     training: Training | None = None
 
+    def estimate(self, part: str, measure: Measure) -> Estimate:
+        """A figure of a part; NaN where it is absent."""
+        return self.metrics.get(part, {}).get(measure, Estimate(float("nan")))
+
 
 @dataclass(frozen=True)
 class Page:

@@ -9,7 +9,6 @@ from scipy.special import ndtri
 from jointplda._typing import AnyArray, Array
 from jointplda.calibration.pav import pav_curve
 from jointplda.evaluation.evaluate import POOLED, Evaluation
-from jointplda.metrics.convex_hull import hull
 from jointplda.metrics.measures import bayes_threshold
 from jointplda.metrics.sorted_trials import SortedTrials, roc_for_drawing
 from jointplda.metrics.trial_types import CROSS, SAME, TRIAL_TYPES, TYPE_PAIRS
@@ -185,13 +184,9 @@ def _tippett(result: Evaluation) -> dict[str, Curve]:
 
 
 def _pav(result: Evaluation) -> Curve:
-    measures = result.pooled.measures
     trials = result.ascending.take(np.isfinite(result.ascending.scores))
-    if trials.target.all() or not trials.target.any():
-        return Curve(np.zeros(0), np.zeros(0))
-    whole = measures is not None and len(trials.scores) == len(result.scores)
-    outline = measures.hull if measures is not None and whole else None
-    return Curve(*pav_curve(trials, outline or hull(trials.scores, trials.target)))
+    one_class = trials.target.all() or not trials.target.any()
+    return Curve(np.zeros(0), np.zeros(0)) if one_class else Curve(*pav_curve(trials))
 
 
 def _singular_values(loading: AnyArray) -> Array:

@@ -99,8 +99,8 @@ def _bar(axes: Axes, system: System, part: str, x: float, width: float, css: str
 
 
 def _eer(system: System, part: str) -> tuple[float, float, float]:
-    eer = system.metrics.get(part, {}).get(EER)
-    return (eer.value, eer.low, eer.high) if eer else (np.nan, np.nan, np.nan)
+    eer = system.estimate(part, EER)
+    return eer.value, eer.low, eer.high
 
 
 def _tip(system: System, part: str) -> str:
