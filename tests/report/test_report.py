@@ -354,7 +354,7 @@ def test_ticks_of_det_axes_do_not_crowd():
 
 def test_labels_below_an_axis_do_not_touch():
     for low, high in ((0.00001, 0.985), (0.0001, 0.05), (0.001, 0.6)):
-        frame = svg.Axes(scales.probit(low, high), scales.probit(low, high), width=392).frame()
+        frame = svg.Axes(scales.probit(low, high), scales.probit(low, high), width=392).body()
         labels = re.findall(r'<text x="([\d.]+)" y="[\d.]+" text-anchor="middle">([\d.]+)</text>', frame)
         ends = [(float(x) - svg.LETTER * len(text) / 2, float(x) + svg.LETTER * len(text) / 2) for x, text in labels]
         assert len(ends) > 4

@@ -12,7 +12,7 @@ from jointplda.metrics.measure_kind import EER
 from jointplda.metrics.trial_types import CROSS, CROSS_SAME, SAME, TRIAL_TYPES, TYPE_PAIRS
 from jointplda.report import scales, svg
 from jointplda.report.content import Curve, Distribution, System
-from jointplda.report.svg import Axes, Drawing, nothing
+from jointplda.report.svg import Axes, Drawing, drawing, entry, nothing
 
 _NO_ERRORS = 1e-12
 """Stands for an error rate of 0, and 1 minus it for 1, on probit axes: far beyond their edges."""
@@ -78,8 +78,8 @@ def bars_plot(systems: Sequence[System]) -> Drawing:
         for part in parts
     )
     title, description = "Equal error rate by part of the trials", f"Equal error rates in percent. {description}."
-    body = axes.body(behind + axes.frame("", "EER, %", x_ticks=False))
-    return Drawing(svg.picture(1096, 372, title, description, body, css="wide"))
+    body = axes.body("", "EER, %", behind=behind, x_ticks=False)
+    return drawing(title, description, body, width=1096, height=372, css="plot wide")
 
 
 def _bar(axes: Axes, system: System, part: str, x: float, width: float, css: str) -> str:
@@ -133,13 +133,13 @@ def det_plot(systems: Sequence[System], part: str = POOLED) -> Drawing:
                 if point.actual is not None:
                     axes.dot(*point.actual, 3.2, "filled", f"{where}: actual threshold")
                 axes.dot(*point.best, 4.2, "hollow", f"{where}: best threshold")
-    frame = axes.frame("False alarms, % of non-targets", "Misses, % of targets")
+    body = axes.body("False alarms, % of non-targets", "Misses, % of targets")
     description = (
         "Detection error trade-off, lower left is better. Systems: " + ", ".join(s.name for _, s in drawn) + "."
     )
     notes = [f"Without errors in the range shown: {', '.join(better)}."] if better else []
     notes += [f"With more errors than the range shows: {', '.join(worse)}."] if worse else []
-    return Drawing(svg.picture(460, 452, f"DET curves, {part}", description, axes.body(frame)), " ".join(notes))
+    return drawing(f"DET curves, {part}", description, body, height=452, note=" ".join(notes))
 
 
 def _det_range(curves: Sequence[Curve]) -> tuple[float, float]:
@@ -188,12 +188,13 @@ def histograms_plot(system: System) -> Drawing:
             axes.word(6, 15, {SAME: "within a channel", CROSS: "across channels"}[channel], "name")
         last = k == len(rows) - 1
         name = ("Log-likelihood ratio (natural log)" if system.is_llr else "Score") if last else ""
-        bodies.append(axes.body(axes.frame(name, x_labels=last, y_ticks=False)))
+        bodies.append(axes.body(name, x_labels=last, y_ticks=False))
     out = [_outside(name, d, x) for name, d in drawn.items()]
     note = "; ".join(text for text in out if text)
     description = "Score densities of " + ", ".join(f"{name} ({d.count:,} trials)" for name, d in drawn.items()) + "."
-    body = svg.picture(460, 346, f"Scores of {system.name}", description, *bodies)
-    return Drawing(body, f"Beyond the edges: {note}." if note else "")
+    note = f"Beyond the edges: {note}." if note else ""
+    legend = "".join(entry(TYPE_CLASS.get(name, "t1"), "area", name) for name in system.histograms)
+    return drawing(f"Scores of {system.name}", description, *bodies, note=note, legend=legend)
 
 
 def _countable(histogram: Distribution) -> bool:
@@ -239,8 +240,9 @@ def tippett_plot(system: System) -> Drawing:
             axes.line([-np.inf, *curve.x, np.inf], [1.0, *curve.y, 0.0])
     name = "x: log-likelihood ratio (natural log)" if system.is_llr else "x: score"
     description = f"Cumulative shares of {' and '.join(curves)} with a score of at least x, for {system.name}."
-    body = axes.body(axes.frame(name, "Share of trials at or above x"))
-    return Drawing(svg.picture(460, 346, f"Tippett plot of {system.name}", description, body))
+    legend = "".join(entry(TYPE_CLASS.get(name, "t1"), "line", name) for name in system.tippett)
+    body = axes.body(name, "Share of trials at or above x")
+    return drawing(f"Tippett plot of {system.name}", description, body, legend=legend)
 
 
 def _span(curve: Curve) -> tuple[float, float]:
@@ -276,8 +278,7 @@ def pav_plot(system: System) -> Drawing:
     description = (
         f"Log-likelihood ratios that the trials support, by pool-adjacent-violators, against scores of {system.name}."
     )
-    body = axes.body(axes.frame(name, "Log-likelihood ratio after PAV"))
-    return Drawing(svg.picture(460, 346, f"PAV plot of {system.name}", description, body))
+    return drawing(f"PAV plot of {system.name}", description, axes.body(name, "Log-likelihood ratio after PAV"))
 
 
 def _around(low: float, high: float) -> tuple[float, float]:
