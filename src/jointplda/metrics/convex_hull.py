@@ -66,31 +66,23 @@ def hull(scores: ArrayLike, target: ArrayLike, weights: ArrayLike | None = None)
         Weight of each trial, not negative; 1 by default.
     """
     values, is_target = as_trials(scores, target)
-    if weights is not None:
-        return _weighted_hull(values, is_target, as_weights(weights, is_target))
-    return hull_of_labels(labels_in_order(values, is_target))
+    if weights is None:
+        return hull_of_labels(labels_in_order(values, is_target))
+    share, order = as_weights(weights, is_target), np.lexsort((~is_target, values))
+    return pool(np.where(is_target, share, 0.0)[order], np.where(is_target, 0.0, share)[order])
 
 
 def pool(targets: Array, nontargets: Array) -> Hull:
-    """Pool counts in ascending order of score until the share of targets rises from block to block."""
+    """Pool counts in ascending order of score until the share of targets rises from block to block.
+
+    Among equal scores targets come first: a falling run, which pooling joins to one block, as it must.
+    """
     weight = targets + nontargets
     held = weight > 0
     if not held.all():
         targets, nontargets, weight = targets[held], nontargets[held], weight[held]
     blocks = isotonic_regression(targets / weight, weights=weight).blocks[:-1]
     return Hull(np.add.reduceat(targets, blocks), np.add.reduceat(nontargets, blocks))
-
-
-def _weighted_hull(scores: Array, target: BoolArray, weights: Array) -> Hull:
-    """Hull where each trial counts as much as its weight."""
-    order = np.argsort(scores)
-    ordered = scores[order]
-    starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
-    weighted, is_target = weights[order], target[order]
-    return pool(
-        np.add.reduceat(np.where(is_target, weighted, 0.0), starts),
-        np.add.reduceat(np.where(is_target, 0.0, weighted), starts),
-    )
 
 
 def labels_in_order(scores: Array, target: BoolArray) -> BoolArray:
@@ -130,9 +122,8 @@ def _underflows(scores: Array, scale: float) -> bool:
 def hull_of_labels(labels: BoolArray) -> Hull:
     """Hull of labels in ascending order of score.
 
-    Among equal scores targets come first, a falling run that pooling joins to one block, as it must. The hull of every
-    64th point is computed first; only words of 64 labels that may reach below it (if all their non-targets came first)
-    are examined label by label.
+    The hull of every 64th point is computed first; only words of 64 labels that may reach below it (if all their
+    non-targets came first) are examined label by label.
     """
     whole = len(labels) // 64 * 64
     words = np.packbits(labels[:whole]).view(np.uint64)

@@ -134,7 +134,7 @@ def bootstrap(
     bins = np.searchsorted(edges, values, side="right")
     costs = np.minimum(trial_costs(values, mask), _INFINITE) if is_llr else np.zeros(len(values))
     classes = [
-        _Class.of(bins[kind], len(edges) + 1, first[kind], second[kind], count, costs[kind]) for kind in (mask, ~mask)
+        _Class(bins[kind], len(edges) + 1, first[kind], second[kind], count, costs[kind]) for kind in (mask, ~mask)
     ]
     accepted = {prior: int(np.searchsorted(edges, bayes_threshold(prior))) + 1 for prior in priors}
     rng = np.random.default_rng(seed)
@@ -168,24 +168,16 @@ def _measure_draws(
     return measured
 
 
-@dataclass(frozen=True)
 class _Class:
-    """Trials of one class, counted by bin (rows) and by pair of speakers (columns)."""
+    """Trials of one class, counted by bin (rows) and by pair of speakers (columns); (i, j) and (j, i) are one pair."""
 
-    table: csc_array
-    first: IntArray
-    second: IntArray
-    costs: NDArray[np.float32]
-
-    @classmethod
-    def of(
-        cls, bins: IntArray, n_bins: int, first: IntArray, second: IntArray, speakers: int, costs: Array
-    ) -> "_Class":
-        """Count trials; (i, j) and (j, i) are one pair."""
+    def __init__(
+        self, bins: IntArray, n_bins: int, first: IntArray, second: IntArray, speakers: int, costs: Array
+    ) -> None:
         pair, codes = _dense_codes(np.minimum(first, second) * speakers + np.maximum(first, second))
-        table = csc_array((np.ones(len(bins), dtype=np.float32), (bins, codes)), shape=(n_bins, len(pair)))
-        summed = np.bincount(codes, costs, len(pair)).astype(np.float32)
-        return cls(table, pair // speakers, pair % speakers, summed)
+        self.table = csc_array((np.ones(len(bins), dtype=np.float32), (bins, codes)), shape=(n_bins, len(pair)))
+        self.first, self.second = pair // speakers, pair % speakers
+        self.costs = np.bincount(codes, costs, len(pair)).astype(np.float32)
 
     def draw(self, weights: NDArray[np.float32]) -> tuple[Array, Array]:
         """Weighted counts by bin, shape (bins, draws), and weighted costs, shape (draws,), of speakers' weights."""

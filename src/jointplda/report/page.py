@@ -48,7 +48,9 @@ def write_page(page: Page, path: str | PathLike[str]) -> None:
 def render(page: Page) -> str:
     """The page as HTML; the same records give the same bytes."""
     title = words(page.title or "Report")
-    sections = "".join(_sections(page)) if page.systems else '<p class="none">There are no systems to show.</p>'
+    sections = '<p class="none">There are no systems to show.</p>'
+    if page.systems:
+        sections = "".join(make(page) for make in (_headline, _by_channel, _figures, _det, _systems))
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
@@ -81,10 +83,6 @@ def _header(page: Page, title: str) -> str:
         '<span aria-hidden="true">◐</span></button></nav>'
         f"<h1>{title}</h1>{summary}</header>"
     )
-
-
-def _sections(page: Page) -> Sequence[str]:
-    return (_headline(page), _by_channel(page), _figures(page), _det(page), _systems(page))
 
 
 def _section(name: str, title: str, lead: str, body: str) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jointplda._typing import Array
 from jointplda.evaluation.evaluate import POOLED
 from jointplda.metrics.measure_kind import EER
 from jointplda.metrics.trial_types import CROSS, CROSS_SAME, SAME, TRIAL_TYPES, TYPE_PAIRS
@@ -88,8 +87,10 @@ def _bar(axes: Axes, system: System, part: str, x: float, width: float, css: str
     if not np.isfinite(eer):
         return svg.label(x + width / 2, axes.height - 6, "–", "", "middle")
     y, y1, y2 = axes.height * (1 - axes.y(np.array([eer, low, high]) * 100))
-    draw = [svg.box(x + width * 0.09, y, width * 0.82, axes.height - y, "bar", _tip(system, part))]
-    if np.isfinite(y1) and np.isfinite(y2):
+    ranged = np.isfinite(low) and np.isfinite(high)
+    tip = f"{system.name}, {part}: {percent(eer)}" + (f" ({percent(low)} to {percent(high)})" if ranged else "")
+    draw = [svg.box(x + width * 0.09, y, width * 0.82, axes.height - y, "bar", tip)]
+    if ranged:
         draw.append(svg.segment(x + width / 2, y1, x + width / 2, y2, "whisker"))
     if width >= 27 or css == "s0":
         above = np.nanmin([y, y2]) - 6
@@ -101,12 +102,6 @@ def _bar(axes: Axes, system: System, part: str, x: float, width: float, css: str
 def _eer(system: System, part: str) -> tuple[float, float, float]:
     eer = system.estimate(part, EER)
     return eer.value, eer.low, eer.high
-
-
-def _tip(system: System, part: str) -> str:
-    eer, low, high = _eer(system, part)
-    between = f" ({percent(low)} to {percent(high)})" if np.isfinite(low) and np.isfinite(high) else ""
-    return f"{system.name}, {part}: {percent(eer)}{between}"
 
 
 def det_plot(systems: Sequence[System], part: str = POOLED) -> Drawing:
@@ -169,8 +164,8 @@ def histograms_plot(system: System) -> Drawing:
     else:
         rows = [("", list(drawn))]
     rows = [(channel, names) for channel, names in rows if names]
-    low = min(_quantile(d, 0.001) for d in drawn.values())
-    high = max(_quantile(d, 0.999) for d in drawn.values())
+    low = min(float(d.edges[0]) for d in drawn.values())
+    high = max(float(d.edges[-1]) for d in drawn.values())
     if system.is_llr:
         low, high = min(low, 0.0), max(high, 0.0)
     x = scales.linear(low, high, 7)
@@ -189,8 +184,7 @@ def histograms_plot(system: System) -> Drawing:
         last = k == len(rows) - 1
         name = ("Log-likelihood ratio (natural log)" if system.is_llr else "Score") if last else ""
         bodies.append(axes.body(name, x_labels=last, y_ticks=False))
-    out = [_outside(name, d, x) for name, d in drawn.items()]
-    note = "; ".join(text for text in out if text)
+    note = "; ".join(text for text in map(_outside, drawn, drawn.values()) if text)
     description = "Score densities of " + ", ".join(f"{name} ({d.count:,} trials)" for name, d in drawn.items()) + "."
     note = f"Beyond the edges: {note}." if note else ""
     legend = "".join(entry(TYPE_CLASS.get(name, "t1"), "area", name) for name in system.histograms)
@@ -205,21 +199,9 @@ def _countable(histogram: Distribution) -> bool:
     )
 
 
-def _masses(histogram: Distribution) -> Array:
-    """Share of the scores below each edge."""
-    return np.concatenate([[histogram.below], np.nan_to_num(histogram.density) * np.diff(histogram.edges)]).cumsum()
-
-
-def _quantile(histogram: Distribution, share: float) -> float:
-    mass = _masses(histogram)
-    return float(np.interp(share, mass, histogram.edges)) if mass[-1] > mass[0] else float(histogram.edges[0])
-
-
-def _outside(name: str, histogram: Distribution, x: scales.Scale) -> str:
-    mass = _masses(histogram)
-    below = float(np.interp(x.low, histogram.edges, mass, left=histogram.below))
-    above = max(0.0, 1.0 - float(np.interp(x.high, histogram.edges, mass, right=1.0 - histogram.above)))
-    sides = [f"{percent(share)} {side}" for share, side in ((below, "below"), (above, "above")) if share >= 0.0015]
+def _outside(name: str, histogram: Distribution) -> str:
+    shares = (histogram.below, "below"), (histogram.above, "above")
+    sides = [f"{percent(share)} {side}" for share, side in shares if share >= 0.0015]
     return f"{name} {' and '.join(sides)}" if sides else ""
 
 

@@ -24,10 +24,6 @@ _FARTHEST = 1e4  # in lengths of the axis, so that what lies beyond it can still
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def _same(values: Array) -> Array:
-    return values
-
-
 def _probit(values: Array) -> Array:
     return np.asarray(ndtri(np.clip(values, 0.0, 1.0)), dtype=np.float64)
 
@@ -44,7 +40,7 @@ class Scale:
     low: float
     high: float
     ticks: Ticks
-    warp: Callable[[Array], Array] = _same
+    warp: Callable[[Array], Array] = np.asarray
 
     def __call__(self, values: ArrayLike) -> Array:
         """Share of the axis: 0 at ``low``, 1 at ``high``; infinities fall on the ends, NaN stays NaN."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from jointplda._atomic import replacing
 from jointplda._typing import Array
+from jointplda.model.settings import ModelSettings
 from jointplda.report import scales, svg
 from jointplda.report.content import Channels, Training
 from jointplda.report.svg import LETTER, Axes, Drawing, drawing, entry, nothing
@@ -52,30 +53,39 @@ def trace_plot(training: Training) -> Drawing:
 
 def attempts_plot(training: Training) -> Drawing:
     """The criterion of every candidate of the search, with its standard error; the chosen candidate is filled."""
-    attempts = [attempt for attempt in training.attempts if np.isfinite(attempt.value)]
+    attempts = sorted(training.attempts, key=lambda attempt: attempt.criterion)[:MOST_ATTEMPTS]
     if not attempts:
         return nothing("No settings were tried.")
-    attempts = sorted(attempts, key=lambda attempt: attempt.value)[:MOST_ATTEMPTS]
-    low = min(attempt.value - attempt.error for attempt in attempts)
-    high = max(attempt.value + attempt.error for attempt in attempts)
+    names = [_attempt_name(attempt.candidate) for attempt in attempts]
+    low = min(attempt.criterion - attempt.error for attempt in attempts)
+    high = max(attempt.criterion + attempt.error for attempt in attempts)
     room = 0.04 * max(high - low, 1e-6)
-    left, height = min(24 + LETTER * max(len(attempt.name) for attempt in attempts), 250), 20.0 * len(attempts)
+    left, height = min(24 + LETTER * max(map(len, names)), 250), 20.0 * len(attempts)
     x, rows = scales.linear(max(low - room, 0.0), high + room, 5), scales.linear(0.0, float(len(attempts)))
     axes = Axes(x, rows, left=left, width=444 - left, height=height)
-    for i, attempt in enumerate(attempts):
-        at = len(attempts) - i - 0.5
-        tip = f"{attempt.name}: {attempt.value:.4f} ± {attempt.error:.4f} bits"
+    for i, (attempt, name) in enumerate(zip(attempts, names, strict=True)):
+        value, at = attempt.criterion, len(attempts) - i - 0.5
         css, size, kind = ("s1", 5.0, "filled") if attempt.chosen else ("s0", 3.5, "hollow")
         with axes.coloured(css):
-            axes.line([attempt.value - attempt.error, attempt.value + attempt.error], [at, at], "line thin")
-            axes.dot(attempt.value, at, size, kind, tip)
-        axes.word(-8, 20.0 * i + 14, svg.shorten(attempt.name, 34), "", "end")
-    best = next((attempt for attempt in attempts if attempt.chosen), attempts[0])
-    description = f"{len(attempts)} settings tried; chosen: {best.name}, {best.value:.4f} bits."
+            axes.line([value - attempt.error, value + attempt.error], [at, at], "line thin")
+            axes.dot(value, at, size, kind, f"{name}: {value:.4f} ± {attempt.error:.4f} bits")
+        axes.word(-8, 20.0 * i + 14, svg.shorten(name, 34), "", "end")
+    best = next((i for i, attempt in enumerate(attempts) if attempt.chosen), 0)
+    description = f"{len(attempts)} settings tried; chosen: {names[best]}, {attempts[best].criterion:.4f} bits."
     body = axes.body("minCllr of held-out training speakers, bits", y_ticks=False)
     left_out = len(training.attempts) - len(attempts)
     note = f"The {left_out} worst are left out." if left_out else ""
     return drawing("Settings tried", description, body, height=height + 56, note=note)
+
+
+def _attempt_name(candidate: ModelSettings) -> str:
+    channels = "".join(
+        f" / {prior:g} ×{rank}" if rank else " / no U"
+        for rank, prior in zip(candidate.channel_rank, candidate.channel_prior, strict=True)
+    )
+    interaction = f", {candidate.interaction}" if candidate.interaction else ""
+    share = f" ({candidate.cell_share:g})" if candidate.interaction and candidate.cell_share < 1.0 else ""
+    return f"{candidate.noise_prior:g} / {candidate.speaker_prior:g}{channels}{interaction}{share}"
 
 
 def write_attempts(training: Training, path: str | PathLike[str]) -> None:
