@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -11,7 +12,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from jointplda import JointPLDA, Pipeline, automatic_pipeline
 from jointplda.calibration import AffineCalibration, save_calibration
 from jointplda.formats import read_scores
-from jointplda.report.content import Attempt
 from jointplda.report.gather import training_of
 from jointplda.report.training_plots import MOST_ATTEMPTS, attempts_plot
 from worlds.command_line import run, score_arguments, train_arguments
@@ -167,11 +167,16 @@ def test_converting_says_that_the_calibration_stays_behind(automatic, tmp_path):
 
 def test_many_attempts_are_cut_to_the_best(automatic):
     training = training_of(automatic[2])
-    many = [Attempt(f"s{i}", 1.0 - i / 100, 0.01, i == 29) for i in range(30)]
+    first = automatic[2][-1].candidates_[0]
+    many = [
+        replace(first, candidate=replace(first.candidate, noise_prior=100 + i), min_cllrs=(1 - i / 100, 0.99 - i / 100),
+                chosen=i == 29)
+        for i in range(30)
+    ]  # fmt: skip
     drawing = attempts_plot(type(training)(**{**vars(training), "attempts": many}))
     assert drawing.note == f"The {30 - MOST_ATTEMPTS} worst are left out."
-    assert ">s29<" in drawing.body
-    assert ">s0<" not in drawing.body
+    assert ">129 / " in drawing.body
+    assert ">100 / " not in drawing.body
 
 
 def test_what_was_chosen_can_be_given_by_hand_and_goes_on(automatic, files, tmp_path):

@@ -10,6 +10,7 @@ from jointplda.calibration import AffineCalibration
 from jointplda.commands import console, progress_display, results, settings_search
 from jointplda.commands.messages import Messages
 from jointplda.evaluation.evaluate import EvaluationSettings, TrialSides, evaluate
+from jointplda.metrics.measure_kind import CLLR, EER
 from jointplda.model.em import Iteration
 from jointplda.model.settings import ModelSettings
 from jointplda.progress import Progress
@@ -65,10 +66,10 @@ def test_intervals_are_printed_where_there_is_room(capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("function", "value", "text"),
     [
-        (console.percent, 0.1236, "12.36 %"),
-        (console.percent, float("nan"), "–"),
-        (console.number, 999.5, "999.500"),
-        (console.number, 1000.0, "1e+03"),
+        (EER.text, 0.1236, "12.36 %"),
+        (EER.text, float("nan"), "–"),
+        (CLLR.text, 99.95, "99.950"),
+        (CLLR.text, 1000.0, "1000.0"),
         (console.bytes_text, 999, "999 bytes"),
         (console.bytes_text, 1.5e9, "1.5 GB"),
         (console.seconds_text, 0.25, "250 ms"),

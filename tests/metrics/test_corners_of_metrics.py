@@ -9,10 +9,8 @@ from jointplda import metrics
 from jointplda.calibration import AffineCalibration, fit_affine, load_calibration, save_calibration
 from jointplda.calibration.pav import pav_curve
 from jointplda.errors import DataWarning
-from jointplda.metrics._sorting import spread_ranks
 from jointplda.metrics.measure_kind import CLLR, EER, MIN_CLLR, Measure, MeasureKind
-from jointplda.metrics.roc_curve import roc_for_drawing
-from jointplda.metrics.sorted_trials import SortedTrials
+from jointplda.metrics.sorted_trials import SortedTrials, roc_for_drawing, spread_ranks
 from oracles import metric_definitions
 
 PRIORS = (0.05, 0.5, 0.8)
@@ -110,7 +108,7 @@ def test_pav_curve_has_the_ends_and_ratios_of_the_blocks(ties):
     scores = rng.normal(size=200) + 2 * target
     scores = np.round(scores * 2) if ties else scores
     shares = metric_definitions.pav(scores, target)
-    at, llrs = pav_curve(SortedTrials.of(scores, target), metrics.hull(scores, target))
+    at, llrs = pav_curve(SortedTrials.of(scores, target))
     levels = np.unique(shares)
     assert_allclose(at[0::2], [scores[shares == level].min() for level in levels])
     assert_allclose(at[1::2], [scores[shares == level].max() for level in levels])

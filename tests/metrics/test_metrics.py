@@ -6,10 +6,8 @@ from numpy.testing import assert_allclose
 
 from jointplda import metrics
 from jointplda.errors import InputError, InputTypeError
-from jointplda.metrics._sorting import labels_in_order
-from jointplda.metrics.convex_hull import hull, hull_of_labels, pool
-from jointplda.metrics.roc_curve import roc_for_drawing
-from jointplda.metrics.sorted_trials import SortedTrials
+from jointplda.metrics.convex_hull import hull, hull_of_labels, labels_in_order, pool
+from jointplda.metrics.sorted_trials import SortedTrials, roc_for_drawing
 from oracles import metric_definitions
 
 TIGHT = {"rtol": 1e-10, "atol": 1e-13}

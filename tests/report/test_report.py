@@ -18,7 +18,7 @@ from jointplda.report.content import Channels, Curve, Distribution, Page, Traini
 from jointplda.report.glossary import GLOSSARY
 from jointplda.report.page import render, write_page
 from jointplda.report.plots import bars_plot, det_plot, histograms_plot
-from jointplda.report.tables import metrics_of, shown
+from jointplda.report.tables import metrics_of
 from jointplda.report.training_plots import channels_plot, trace_plot
 from worlds.report_pages import EDGES, bare, example, system, training
 
@@ -208,7 +208,7 @@ def test_names_of_measures(six):
     [(EER, 0.0123, "1.23"), (CLLR, INF, "∞"), (CLLR, NAN, "–"), (CLLR, -0.0001, "0.000"), (CLLR, 1e7, "1e7")],
 )
 def test_values_as_written(metric, value, text):
-    assert shown(metric, value) == text
+    assert metric.figure(value) == text
 
 
 @pytest.mark.parametrize("page", EDGES.values(), ids=EDGES.keys())
@@ -354,7 +354,7 @@ def test_ticks_of_det_axes_do_not_crowd():
 
 def test_labels_below_an_axis_do_not_touch():
     for low, high in ((0.00001, 0.985), (0.0001, 0.05), (0.001, 0.6)):
-        frame = svg.Axes(scales.probit(low, high), scales.probit(low, high), width=392).frame()
+        frame = svg.Axes(scales.probit(low, high), scales.probit(low, high), width=392).body()
         labels = re.findall(r'<text x="([\d.]+)" y="[\d.]+" text-anchor="middle">([\d.]+)</text>', frame)
         ends = [(float(x) - svg.LETTER * len(text) / 2, float(x) + svg.LETTER * len(text) / 2) for x, text in labels]
         assert len(ends) > 4

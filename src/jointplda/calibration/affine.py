@@ -70,8 +70,7 @@ def fit_affine(
         raise InputError(
             f"expected a number from 0 to below 1/2, got {label_smoothing!r}.", parameter="label_smoothing"
         )
-    values, mask = finite_trials(scores, target)
-    share = np.ones(len(values)) if weights is None else _finite_weights(scores, target, weights)
+    values, mask, share = finite_trials(scores, target, weights)
     centre, spread = float(values.mean()), float(values.std())
     if spread <= 1e-12 * max(abs(centre), 1e-300):
         raise InputError("all scores are equal, so that no calibration can be fitted.", parameter="scores")
@@ -93,14 +92,6 @@ def fit_affine(
             "key, and that higher scores mean the same speaker."
         )
     return AffineCalibration(a / spread, b - a * centre / spread, prior)
-
-
-def _finite_weights(scores: ArrayLike, target: ArrayLike, weights: ArrayLike) -> Array:
-    """Weights of the trials with finite scores."""
-    values, mask = as_trials(scores, target)
-    share, finite = as_weights(weights, mask), np.isfinite(values)
-    as_weights(share[finite], mask[finite])
-    return share[finite]
 
 
 def _newton(z: Array, truth: Array, weight: Array, shift: float) -> tuple[float, float]:
@@ -128,14 +119,17 @@ def _newton(z: Array, truth: Array, weight: Array, shift: float) -> tuple[float,
     return float(parameters[0]), float(parameters[1])
 
 
-def finite_trials(scores: ArrayLike, target: ArrayLike) -> tuple[Array, BoolArray]:
-    """Trials with finite scores, of both classes."""
+def finite_trials(
+    scores: ArrayLike, target: ArrayLike, weights: ArrayLike | None = None
+) -> tuple[Array, BoolArray, Array]:
+    """Trials with finite scores, of both classes, and their weights."""
     values, mask = as_trials(scores, target)
+    share = np.ones(len(values)) if weights is None else as_weights(weights, mask)
     finite = np.isfinite(values)
     if finite.all():
-        return values, mask
+        return values, mask, share
     infinite = f"{np.count_nonzero(~finite):,} of {len(values):,} scores are infinite"
     if not mask[finite].any() or mask[finite].all():
         raise InputError(f"{infinite}; the finite ones are all of one class.", parameter="scores")
     warn(f"{infinite} and were left out of the calibration.")
-    return values[finite], mask[finite]
+    return values[finite], mask[finite], as_weights(share[finite], mask[finite])

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jointplda._typing import Array, IntArray
+from jointplda._typing import Array
 from jointplda.calibration.affine import finite_trials
 from jointplda.metrics._checks import as_scores
 from jointplda.metrics.convex_hull import Hull, hull, pool
@@ -44,35 +44,24 @@ def fit_pav(scores: ArrayLike, target: ArrayLike) -> PAVCalibration:
         Infinite scores are left out of the fit, with a warning.
     target : array-like of bool, shape (n,)
     """
-    values, mask = finite_trials(scores, target)
-    smoothed, ends = _with_ends(hull(values, mask))
-    return PAVCalibration(_block_ends(np.sort(values), ends), np.repeat(smoothed.llr, 2))
+    values, mask, _ = finite_trials(scores, target)
+    outline = hull(values, mask)
+    smoothed = pool(np.r_[1.0, outline.targets, 0.0], np.r_[0.0, outline.nontargets, 1.0])
+    return PAVCalibration(*_curve(np.sort(values), smoothed, 1))
 
 
-def pav_curve(trials: SortedTrials, outline: Hull) -> tuple[Array, Array]:
-    """The map without added trials, for plots: block ends (2 k,) and log-likelihood ratios (2 k,).
+def pav_curve(trials: SortedTrials) -> tuple[Array, Array]:
+    """The map without added ``trials``, for plots: block ends (2 k,) and log-likelihood ratios (2 k,).
 
-    The log-likelihood ratio is infinite where the first or the last block holds one class only.
-
-    Parameters
-    ----------
-    trials : SortedTrials
-        Trials with finite scores.
-    outline : Hull
-        The ROC convex hull of the same trials.
+    Scores are finite; the log-likelihood ratio is infinite where the first or the last block holds one class only.
     """
-    ends = np.cumsum(outline.targets + outline.nontargets).astype(np.int64)
-    return _block_ends(trials.scores, ends), np.repeat(outline.llr, 2)
+    outline = hull(trials.scores, trials.target)
+    return _curve(trials.scores, outline, 0)
 
 
-def _block_ends(ordered: Array, ends: IntArray) -> Array:
-    """Lowest and highest score of each block in turn, from the positions where blocks end."""
-    return np.stack((ordered[np.concatenate(([0], ends[:-1]))], ordered[ends - 1]), axis=1).ravel()
-
-
-def _with_ends(outline: Hull) -> tuple[Hull, IntArray]:
-    """The hull with a target added below and a non-target above, and where its blocks end among the trials."""
-    smoothed = pool(np.concatenate(([1.0], outline.targets, [0.0])), np.concatenate(([0.0], outline.nontargets, [1.0])))
-    ends = np.cumsum(smoothed.targets + smoothed.nontargets).astype(np.int64) - 1
-    ends[-1] -= 1
-    return smoothed, ends
+def _curve(ordered: Array, outline: Hull, added: int) -> tuple[Array, Array]:
+    """Lowest and highest score of each block, and its ratio twice; ``added`` trials at either end have no score."""
+    ends = np.cumsum(outline.targets + outline.nontargets).astype(np.int64) - added
+    ends[-1] -= added
+    edges = np.stack((ordered[np.concatenate(([0], ends[:-1]))], ordered[ends - 1]), axis=1)
+    return edges.ravel(), np.repeat(outline.llr, 2)

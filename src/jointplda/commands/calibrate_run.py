@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 
 from jointplda.calibration import fit_affine, fit_pav, load_calibration, save_calibration
-from jointplda.commands.console import number, print_facts, print_json
+from jointplda.commands.console import print_facts, print_json
 from jointplda.commands.messages import Messages
 from jointplda.evaluation.join import with_truth
 from jointplda.formats import read_scores, read_trials, write_scores
 from jointplda.metrics import cllr, min_cllr
+from jointplda.metrics.measure_kind import CLLR, MIN_CLLR
 from jointplda.trial_list import ScoreTable
 
 
@@ -39,8 +40,8 @@ def fit(
         return
     print_facts(f"{method} calibration written to {out}", [
         *((("llr", f"{calibration.scale:.6g} s {calibration.offset:+.6g}"),) if affine else ()),
-        ("Cllr", f"{number(before)} before, {number(after)} after, on the scores it was fitted to"),
-        ("minCllr", number(result["min_cllr"])),
+        ("Cllr", f"{CLLR.text(before)} before, {CLLR.text(after)} after, on the scores it was fitted to"),
+        ("minCllr", MIN_CLLR.text(result["min_cllr"])),
     ])  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from jointplda.commands.console import number, percent, print_json
+from jointplda.commands.console import print_json
 from jointplda.commands.messages import Messages
 from jointplda.commands.progress_display import bar
 from jointplda.commands.results import as_dict, print_intervals, print_results, write_report
@@ -15,6 +15,7 @@ from jointplda.commands.training_options import COMPARED
 from jointplda.evaluation.evaluate import Evaluation, EvaluationSettings, evaluate
 from jointplda.evaluation.protocol import Experiment
 from jointplda.evaluation.systems import AUTOMATIC, JOINT, PLAIN, ComparedSettings, Scored, run_systems
+from jointplda.metrics.measure_kind import CLLR, EER
 from jointplda.metrics.trial_types import CROSS_SAME
 from jointplda.progress import Progress
 from jointplda.report.gather import system_of
@@ -92,16 +93,16 @@ def summary_of(results: Mapping[str, Evaluation], condition: str) -> str:
     if plain is None or joint is None:
         rates = {name: measures.eer for name, measures in pooled.items() if measures is not None}
         best = min(rates, key=rates.__getitem__)
-        return f"Lowest pooled equal error rate: {best}, {percent(rates[best])}."
+        return f"Lowest pooled equal error rate: {best}, {EER.text(rates[best])}."
     text = (
-        f"Equal error rate over all trials: {percent(joint.eer)} with {name}, {percent(plain.eer)} with {PLAIN}; "
-        f"Cllr {number(joint.cllr)} against {number(plain.cllr)}."
+        f"Equal error rate over all trials: {EER.text(joint.eer)} with {name}, {EER.text(plain.eer)} with {PLAIN}; "
+        f"Cllr {CLLR.text(joint.cllr)} against {CLLR.text(plain.cllr)}."
     )
     cells = {key: results[key].parts.get(CROSS_SAME) for key in (PLAIN, key)}
     hard = {key: cell.measures.eer for key, cell in cells.items() if cell is not None and cell.measures is not None}
     if len(hard) == 2:
         text += (
             f" Where targets differ in {condition} and non-targets share it, the equal error rate is "
-            f"{percent(hard[key])} with {name} and {percent(hard[PLAIN])} with {PLAIN}."
+            f"{EER.text(hard[key])} with {name} and {EER.text(hard[PLAIN])} with {PLAIN}."
         )
     return text

@@ -63,18 +63,6 @@ def print_facts(title: str, facts: Iterable[tuple[str, str]]) -> None:
         click.echo(f"  {name:<{width}}  {value}")
 
 
-def percent(value: float) -> str:
-    """A proportion as a percentage with two decimals."""
-    return "–" if math.isnan(value) else f"{100 * value:.2f} %"
-
-
-def number(value: float) -> str:
-    """A cost with three decimals, or three digits where it is 1000 or more."""
-    if math.isnan(value):
-        return "–"
-    return f"{value:.3f}" if abs(value) < 1000 else f"{value:.3g}"
-
-
 def bytes_text(value: float) -> str:
     """A size in a suitable unit."""
     for unit in ("bytes", "kB", "MB", "GB"):

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
+from math import isnan
 from pathlib import Path
 from typing import Any
 
 import click
 
 from jointplda.commands import console
-from jointplda.commands.console import number, percent, print_table, without_columns
+from jointplda.commands.console import print_table, without_columns
 from jointplda.evaluation.evaluate import Evaluation, Part
 from jointplda.metrics.measure_kind import CLLR, EER, Measure, MeasureKind
 from jointplda.metrics.trial_types import CROSS_SAME
@@ -59,7 +60,7 @@ def _columns(results: Mapping[str, Evaluation]) -> list[Measure]:
     first: dict[MeasureKind, Measure] = {}
     for result in results.values():
         for part in result.parts.values():
-            for measure in {} if part.measures is None else part.measures.figures():
+            for measure in part.estimates:
                 first.setdefault(measure.kind, measure)
     order = MeasureKind.EER, MeasureKind.MIN_DCF, MeasureKind.ACT_DCF, MeasureKind.CLLR, MeasureKind.MIN_CLLR
     return [first[kind] for kind in order if kind in first]
@@ -72,14 +73,12 @@ def _droppable(measures: Sequence[Measure]) -> list[str]:
 
 
 def _cell(part: Part | None, measure: Measure) -> str:
-    figures = {} if part is None or part.measures is None else part.measures.figures()
-    if part is None or measure not in figures:
+    if part is None or measure not in part.estimates:
         return "–"
-    shown = percent if measure == EER else number
-    text = shown(figures[measure])
-    if str(measure) in part.intervals and measure in (EER, CLLR) and console.width() >= WIDTH_FOR_INTERVALS:
-        low, high = (shown(end).removesuffix(" %") for end in part.intervals[str(measure)])
-        text = f"{text} [{low}, {high}]"
+    found = part.estimates[measure]
+    text = measure.text(found.value)
+    if not isnan(found.low) and measure in (EER, CLLR) and console.width() >= WIDTH_FOR_INTERVALS:
+        text = f"{text} [{measure.figure(found.low)}, {measure.figure(found.high)}]"
     return text
 
 

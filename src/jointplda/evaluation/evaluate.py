@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from jointplda.labels import encode
 from jointplda.metrics._checks import as_trials
 from jointplda.metrics.measure_kind import Estimate, Measure
 from jointplda.metrics.measures import PRIORS, Measures, measure
-from jointplda.metrics.sorted_trials import SortedTrials
 from jointplda.metrics.speaker_bootstrap import bootstrap, speaker_codes
 from jointplda.metrics.trial_types import type_pairs
 from jointplda.progress import Progress, ProgressCallback
@@ -74,20 +72,6 @@ class Evaluation:
     def pooled(self) -> Part:
         """Results on all trials."""
         return self.parts[POOLED]
-
-    @cached_property
-    def _order(self) -> NDArray[np.intp]:
-        return np.argsort(self.scores)
-
-    @cached_property
-    def ascending(self) -> SortedTrials:
-        """All trials in ascending order of score, sorted once."""
-        return SortedTrials(self.scores[self._order], self.target[self._order])
-
-    @cached_property
-    def ascending_same_channel(self) -> NDArray[np.int8] | None:
-        """``same_channel`` in the same order."""
-        return None if self.same_channel is None else self.same_channel[self._order]
 
 
 @dataclass(frozen=True)

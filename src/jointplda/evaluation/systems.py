@@ -5,7 +5,8 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -15,13 +16,11 @@ from jointplda.estimators.joint import JointPLDA
 from jointplda.estimators.pipeline import Pipeline, automatic_pipeline, make_pipeline
 from jointplda.estimators.plain import PLDA
 from jointplda.evaluation.protocol import LabelledSamples
-from jointplda.labels import ConditionColumns
 from jointplda.model.settings import RULES, ModelSettings
 from jointplda.preprocessing import LDA, PCA, Center, LengthNorm
 from jointplda.progress import Progress, ProgressCallback
 
 _AT_ONCE = 2048
-Model = TypeVar("Model", PLDA, JointPLDA)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +82,7 @@ class _Task:
         own: int = self.train.X.shape[1]
         return min(self.settings.pca or own, own, len(self.train.X) - 1)
 
-    def model(self, kind: type[Model], **own: Any) -> Model:
+    def model(self, kind: type[PLDA | JointPLDA], **own: Any) -> PLDA | JointPLDA:
         """A model with these settings; a speaker prior needs V of full rank, which is then the default."""
         settings = {name: getattr(self.settings, name) for name in kind().get_params() if name in RULES}
         settings |= {"channel_rank": 0} if kind is PLDA else {}
@@ -93,32 +92,18 @@ class _Task:
         return kind(**{**settings, "callback": report, **own})
 
 
-class ChannelMeans:
-    """The classical remedy for known channels: subtract the mean of each sample's channel in training samples X (n, d).
+def without_channel_means(train: LabelledSamples, test: LabelledSamples) -> tuple[LabelledSamples, LabelledSamples]:
+    """The classical remedy for known channels: subtract from ``train`` and ``test`` the means of the training samples.
 
-    Where there are several conditions, their means are subtracted one after the other. A channel that does not
-    occur in training, or that is not known, is taken to lie at the overall mean.
+    The overall mean first, then the means of the channels of each condition, one condition after the other. A channel
+    that does not occur in training, or that is not known, is taken to lie at the overall mean.
     """
-
-    def __init__(self, X: AnyArray, channels: ConditionColumns) -> None:
-        self.mean = X.mean(axis=0)
-        self.shifts: list[dict[str, AnyArray]] = []
-        rest = np.asarray(X, dtype=np.float64) - self.mean
-        for column in channels.values:
-            means = {str(level): rest[column == level].mean(axis=0) for level in np.unique(column) if level != ""}
-            self.shifts.append(means)
-            rest -= self._shift(column, means)
-
-    def remove(self, X: AnyArray, channels: ConditionColumns) -> Array:
-        """Samples (n, d) less the overall mean and the means of their channels."""
-        rest: Array = np.asarray(X, dtype=np.float64) - self.mean
-        for column, means in zip(channels.values, self.shifts, strict=True):
-            rest -= self._shift(column, means)
-        return rest
-
-    def _shift(self, column: AnyArray, means: dict[str, AnyArray]) -> Array:
-        zero = np.zeros_like(self.mean, dtype=np.float64)
-        return np.array([means.get(str(level), zero) for level in column])
+    rest, tested = (np.asarray(each.X, dtype=np.float64) - train.X.mean(axis=0) for each in (train, test))
+    for known, new in zip(train.channels.values, test.channels.values, strict=True):
+        means = {level: rest[known == level].mean(axis=0) for level in set(known.tolist()) - {""}}
+        for samples, column in ((rest, known), (tested, new)):
+            samples -= [means.get(level, np.zeros(rest.shape[1])) for level in column.tolist()]
+    return replace(train, X=rest), replace(test, X=tested)
 
 
 def run_systems(
@@ -175,27 +160,24 @@ def _lda_plda(task: _Task) -> Scored:
     return _fitted(task, words, make_pipeline(Center(), PCA(task.dimensions), LDA(kept), LengthNorm(), model))
 
 
-def _plda(task: _Task) -> Scored:
-    pipe = make_pipeline(Center(), LengthNorm(), PCA(task.dimensions), task.model(PLDA))
-    return _fitted(task, _steps_words(task), pipe)
+def _of_kind(kind: type[PLDA | JointPLDA], task: _Task) -> Scored:
+    words = f"Centred, length-normalised, PCA to {task.dimensions} dimensions"
+    return _fitted(task, words, make_pipeline(Center(), LengthNorm(), PCA(task.dimensions), task.model(kind)))
 
 
 def _fitted(task: _Task, words: str, pipe: Pipeline) -> Scored:
-    """The scores of a pipeline that ends in PLDA; ``words`` say what precedes it."""
-    pipe.fit(task.train.X, task.train.speakers)
-    model = f"simplified PLDA with V of rank {pipe[-1].V_.shape[1]}, full noise covariance, {_prior_words(task)}"
-    return _scored(task, f"{words}; {model}", pipe)
-
-
-def _joint(task: _Task) -> Scored:
-    pipe = make_pipeline(Center(), LengthNorm(), PCA(task.dimensions), task.model(JointPLDA))
-    pipe.fit(task.train.X, task.train.speakers, channels=task.train.channels)
-    ranks = ", ".join(
-        f"U of rank {rank} for {condition}"
-        for condition, rank in zip(task.train.channels.names, pipe[-1].channel_ranks_, strict=True)
-    )
-    model = f"Joint PLDA with V of rank {pipe[-1].V_.shape[1]}, {ranks}, {_prior_words(task)}"
-    return _scored(task, f"{_steps_words(task)}; {model}", pipe, same_channel=task.settings.same_channel)
+    """The scores of a pipeline that ends in a model; ``words`` say what precedes it."""
+    model, train, settings = pipe[-1], task.train, task.settings
+    joint = isinstance(model, JointPLDA)
+    pipe.fit(train.X, train.speakers, **({"channels": train.channels} if joint else {}))
+    name, rest = "simplified PLDA", "full noise covariance"
+    if joint:
+        ranks = zip(train.channels.names, model.channel_ranks_, strict=True)
+        name, rest = "Joint PLDA", ", ".join(f"U of rank {rank} for {condition}" for condition, rank in ranks)
+    priors = "by maximum likelihood"
+    if settings.noise_prior or settings.speaker_prior:
+        priors = f"noise_prior {settings.noise_prior:g}, speaker_prior {settings.speaker_prior:g}"
+    return _scored(task, f"{words}; {name} with V of rank {model.V_.shape[1]}, {rest}, {priors}", pipe, joint=joint)
 
 
 def _automatic(task: _Task) -> Scored:
@@ -215,15 +197,20 @@ def _automatic(task: _Task) -> Scored:
         f"{ranks}, noise_prior {chosen['noise_prior']:g}, speaker_prior {chosen['speaker_prior']:g}, chosen on "
         f"training speakers; {'calibrated' if calibrated else 'not calibrated'}"
     )
-    return _scored(task, text, pipe, same_channel=task.settings.same_channel)
+    return _scored(task, text, pipe, joint=True)
+
+
+def _scored(task: _Task, description: str, pipe: Pipeline, *, joint: bool) -> Scored:
+    averaged: dict[str, Any] = {"same_channel": task.settings.same_channel} if joint else {}
+    scores = pipe.score_trials(task.test.X, task.test.X, task.pairs, **averaged)
+    return Scored(task.name, description, np.asarray(scores, dtype=np.float64), model=pipe)
 
 
 def _without_means(system: Callable[[_Task], Scored]) -> Callable[[_Task], Scored]:
     """The same system after the means of the known channels are subtracted from all samples."""
 
     def run(task: _Task) -> Scored:
-        means = ChannelMeans(task.train.X, task.train.channels)
-        train, test = (replace(each, X=means.remove(each.X, each.channels)) for each in (task.train, task.test))
+        train, test = without_channel_means(task.train, task.test)
         result = system(replace(task, train=train, test=test))
         return replace(result, description=f"{result.description}; means of the known channels removed", model=None)
 
@@ -239,26 +226,9 @@ SYSTEMS: dict[str, Callable[[_Task], Scored]] = {
     f"cosine, {WITHOUT_MEANS}": _without_means(_cosine),
     "LDA + PLDA": _lda_plda,
     f"LDA + PLDA, {WITHOUT_MEANS}": _without_means(_lda_plda),
-    PLAIN: _plda,
-    f"{PLAIN}, {WITHOUT_MEANS}": _without_means(_plda),
-    JOINT: _joint,
+    PLAIN: partial(_of_kind, PLDA),
+    f"{PLAIN}, {WITHOUT_MEANS}": _without_means(partial(_of_kind, PLDA)),
+    JOINT: partial(_of_kind, JointPLDA),
     AUTOMATIC: _automatic,
 }
 """Systems by name, in the order they are shown."""
-
-
-def _scored(task: _Task, description: str, pipe: Pipeline, **settings: Any) -> Scored:
-    X = task.test.X
-    scores = np.asarray(pipe.score_trials(X, X, task.pairs, **settings), dtype=np.float64)
-    return Scored(task.name, description, scores, True, pipe)
-
-
-def _steps_words(task: _Task) -> str:
-    return f"Centred, length-normalised, PCA to {task.dimensions} dimensions"
-
-
-def _prior_words(task: _Task) -> str:
-    noise_prior, speaker_prior = task.settings.noise_prior, task.settings.speaker_prior
-    if not noise_prior and not speaker_prior:
-        return "by maximum likelihood"
-    return f"noise_prior {noise_prior:g}, speaker_prior {speaker_prior:g}"

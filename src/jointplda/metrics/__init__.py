@@ -13,7 +13,7 @@ from jointplda.metrics.measures import (
     min_cllr,
     min_dcf,
 )
-from jointplda.metrics.roc_curve import roc
+from jointplda.metrics.sorted_trials import roc
 from jointplda.metrics.speaker_bootstrap import Bootstrap, bootstrap
 from jointplda.metrics.trial_types import CROSS_SAME, TRIAL_TYPES, TYPE_PAIRS, type_pairs
 

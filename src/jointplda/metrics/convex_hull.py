@@ -13,7 +13,12 @@ from scipy.optimize import isotonic_regression
 
 from jointplda._typing import Array, BoolArray
 from jointplda.metrics._checks import as_trials, as_weights
-from jointplda.metrics._sorting import labels_in_order
+
+PIECE = 1 << 13
+"""Trials at once, so that what is computed of them stays in the cache."""
+
+_LEAST_NORMAL = float(np.finfo(np.float64).tiny)
+_BELOW_SIGN = np.int64(2**63 - 1)
 
 
 @dataclass(frozen=True)
@@ -61,13 +66,17 @@ def hull(scores: ArrayLike, target: ArrayLike, weights: ArrayLike | None = None)
         Weight of each trial, not negative; 1 by default.
     """
     values, is_target = as_trials(scores, target)
-    if weights is not None:
-        return _weighted_hull(values, is_target, as_weights(weights, is_target))
-    return hull_of_labels(labels_in_order(values, is_target))
+    if weights is None:
+        return hull_of_labels(labels_in_order(values, is_target))
+    share, order = as_weights(weights, is_target), np.lexsort((~is_target, values))
+    return pool(np.where(is_target, share, 0.0)[order], np.where(is_target, 0.0, share)[order])
 
 
 def pool(targets: Array, nontargets: Array) -> Hull:
-    """Pool counts in ascending order of score until the share of targets rises from block to block."""
+    """Pool counts in ascending order of score until the share of targets rises from block to block.
+
+    Among equal scores targets come first: a falling run, which pooling joins to one block, as it must.
+    """
     weight = targets + nontargets
     held = weight > 0
     if not held.all():
@@ -76,24 +85,45 @@ def pool(targets: Array, nontargets: Array) -> Hull:
     return Hull(np.add.reduceat(targets, blocks), np.add.reduceat(nontargets, blocks))
 
 
-def _weighted_hull(scores: Array, target: BoolArray, weights: Array) -> Hull:
-    """Hull where each trial counts as much as its weight."""
-    order = np.argsort(scores)
-    ordered = scores[order]
-    starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
-    weighted, is_target = weights[order], target[order]
-    return pool(
-        np.add.reduceat(np.where(is_target, weighted, 0.0), starts),
-        np.add.reduceat(np.where(is_target, 0.0, weighted), starts),
-    )
+def labels_in_order(scores: Array, target: BoolArray) -> BoolArray:
+    """Labels by ascending score, targets first among equal scores, from one sort of integers.
+
+    Read as integers, float64 numbers keep their order once the bits below the sign of negative numbers are flipped.
+    Scores scaled by a power of two to a size below 2 leave the top bit free: shifted by one bit, less 1 for a target,
+    the integer carries the label in its last bit, and targets come first among equal scores.
+    """
+    finite = scores
+    low, high = float(scores.min()), float(scores.max())
+    if np.isinf(low) or np.isinf(high):
+        inside = scores[np.isfinite(scores)]
+        edge = 2.0 * float(np.abs(inside).max(initial=1.0))
+        finite = np.clip(scores, -edge, edge)
+        low, high = -edge, edge
+    scale = 0.5 ** max(float(np.frexp(max(-low, high))[1]) - 1.0, 0.0)
+    if np.isinf(high) or (scale < 1e-10 and _underflows(finite, scale)):
+        order = np.lexsort((~target, scores))
+        return target[order]
+    keys = np.empty(len(finite), dtype=np.int64)
+    for start in range(0, len(finite), PIECE):
+        piece = slice(start, start + PIECE)
+        bits = (finite[piece] * scale + 0.0).view(np.int64)  # -0.0 becomes 0.0
+        bits ^= (bits >> 63) & _BELOW_SIGN
+        keys[piece] = (bits << 1) - target[piece]
+    keys.sort()
+    return (keys.astype(np.uint8) & 1).view(np.bool_)
+
+
+def _underflows(scores: Array, scale: float) -> bool:
+    """Whether scaling would leave too few digits of the scores nearest to zero."""
+    sizes = np.abs(scores[scores != 0])
+    return bool(sizes.min(initial=np.inf) * scale < _LEAST_NORMAL)
 
 
 def hull_of_labels(labels: BoolArray) -> Hull:
     """Hull of labels in ascending order of score.
 
-    Among equal scores targets come first, a falling run that pooling joins to one block, as it must. The hull of every
-    64th point is computed first; only words of 64 labels that may reach below it (if all their non-targets came first)
-    are examined label by label.
+    The hull of every 64th point is computed first; only words of 64 labels that may reach below it (if all their
+    non-targets came first) are examined label by label.
     """
     whole = len(labels) // 64 * 64
     words = np.packbits(labels[:whole]).view(np.uint64)

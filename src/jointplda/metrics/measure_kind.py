@@ -1,5 +1,6 @@
-"""What a figure measures, as data: the kind of measure, and the target prior of a detection cost."""
+"""What a figure measures, as data, and how it is written: the kind of measure, and the prior of a detection cost."""
 
+import math
 from dataclasses import dataclass
 from enum import Enum
 
@@ -38,6 +39,23 @@ class Measure:
         """The name in tables and files: "EER", "minDCF(0.05)"."""
         return self.kind.value if self.prior is None else f"{self.kind.value}({self.prior:g})"
 
+    @property
+    def unit(self) -> str:
+        """The sign "%" for the equal error rate, nothing for costs."""
+        return "%" if self.kind is MeasureKind.EER else ""
+
+    def figure(self, value: float) -> str:
+        """A value as it is written, without its unit: percent with two decimals, costs with three."""
+        if math.isnan(value):
+            return "–"
+        if math.isinf(value):
+            return "∞" if value > 0 else "−∞"
+        return number(100 * value, 2) if self.unit else number(value, 3 if abs(value) < 100 else 1)
+
+    def text(self, value: float) -> str:
+        """A value with its unit: "1.23 %", "0.123"."""
+        return f"{self.figure(value)} {self.unit}" if self.unit and math.isfinite(value) else self.figure(value)
+
 
 EER, CLLR, MIN_CLLR, CALIBRATION_LOSS = (
     Measure(kind) for kind in (MeasureKind.EER, MeasureKind.CLLR, MeasureKind.MIN_CLLR, MeasureKind.CALIBRATION_LOSS)
@@ -51,3 +69,11 @@ class Estimate:
     value: float
     low: float = float("nan")
     high: float = float("nan")
+
+
+def number(value: float, digits: int) -> str:
+    """Fixed digits with a true minus sign; very large values in powers of ten."""
+    if value != 0 and abs(value) >= 1e6:
+        return f"{value:.3g}".replace("e+0", "e").replace("e+", "e").replace("-", "−")
+    text = f"{value:.{digits}f}"
+    return text.lstrip("-") if float(text) == 0 else text.replace("-", "−")

@@ -3,7 +3,7 @@
 Each measure is a plain function of ``scores`` and ``target``; several at once come from ``measure``, which sorts once.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -13,15 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 from jointplda._typing import Array, BoolArray
 from jointplda.errors import InputError
 from jointplda.metrics._checks import as_trials, as_weights
-from jointplda.metrics._sorting import PIECE, labels_in_order
-from jointplda.metrics.convex_hull import Hull, hull, hull_of_labels
+from jointplda.metrics.convex_hull import PIECE, Hull, hull, hull_of_labels, labels_in_order
 from jointplda.metrics.measure_kind import CALIBRATION_LOSS, CLLR, EER, MIN_CLLR, Measure, MeasureKind
 
 PRIORS = (0.05, 0.01, 0.005, 0.001)
 """Usual target priors of the detection cost, with both costs 1."""
-
-_GROUP = 32
-_SMALL = 1e-3
 
 
 @dataclass(frozen=True)
@@ -57,29 +53,20 @@ class Measures:
     def of(
         cls,
         outline: Hull,
-        priors: Sequence[float],
+        priors: Iterable[float],
         cost: float = float("nan"),
         rates: Mapping[float, tuple[float, float]] | None = None,
     ) -> "Measures":
-        """Every measure of a set of trials, from what they all need.
+        """Every measure of a set of trials, from its ROC convex hull ``outline`` and target ``priors``.
 
-        Parameters
-        ----------
-        outline : Hull
-            The ROC convex hull.
-        priors : sequence of float
-            Target priors of the detection costs.
-        cost : float
-            Cllr; NaN for scores that are not log-likelihood ratios.
-        rates : dict of float to (float, float), optional
-            P_miss and P_fa at the Bayes threshold of each prior; none for scores that are not log-likelihood ratios.
+        Log-likelihood ratios have Cllr too, the ``cost``, and ``rates``: P_miss and P_fa at each prior's threshold.
         """
         return cls(
             eer=hull_eer(outline),
             cllr=cost,
             min_cllr=hull_min_cllr(outline),
             min_dcf={prior: hull_min_dcf(outline, prior) for prior in priors},
-            act_dcf={prior: float(_dcf(p_miss, p_fa, prior)) for prior, (p_miss, p_fa) in (rates or {}).items()},
+            act_dcf={prior: float(_dcf(*pair, prior)) for prior, pair in (rates or {}).items()},
             targets=int(outline.targets.sum()),
             nontargets=int(outline.nontargets.sum()),
             hull=outline,
@@ -170,7 +157,12 @@ def cllr(scores: ArrayLike, target: ArrayLike, weights: ArrayLike | None = None)
     Infinite if a target scores -inf or a non-target +inf. With ``weights`` (n,) the means are weighted.
     """
     values, mask = as_trials(scores, target)
-    return _cllr(values, mask) if weights is None else _plain_cllr(values, mask, as_weights(weights, mask))
+    if weights is None:
+        return _cllr(values, mask)
+    share = as_weights(weights, mask)
+    used = share > 0  # 0 times infinity is 0
+    share, of = share[used], mask[used]
+    return cost_in_bits(*np.bincount(of, share * trial_costs(values[used], of)) / np.bincount(of, share))
 
 
 def min_cllr(scores: ArrayLike, target: ArrayLike, weights: ArrayLike | None = None) -> float:
@@ -210,9 +202,15 @@ def bayes_threshold(prior: float, cost_miss: float = 1.0, cost_fa: float = 1.0) 
     return float(np.log(false_alarm / miss))
 
 
-def cost_in_bits(of_targets: float, of_nontargets: float) -> float:
-    """Cllr from the means of ln(1 + e^-s) over targets and of ln(1 + e^s) over non-targets."""
-    return float((of_targets + of_nontargets) / (2 * np.log(2)))
+def trial_costs(scores: Array, target: BoolArray) -> Array:
+    """Cost of each log-likelihood ratio in nats: ln(1 + e^-s) for a target, ln(1 + e^s) for a non-target."""
+    against = np.where(target, -scores, scores)
+    return np.asarray(np.log1p(np.exp(-np.abs(against))) + np.maximum(against, 0.0))
+
+
+def cost_in_bits(of_nontargets: float, of_targets: float) -> float:
+    """Cllr from the mean costs of non-targets and of targets."""
+    return float((of_nontargets + of_targets) / (2 * np.log(2)))
 
 
 def _rates(scores: Array, target: BoolArray, threshold: float) -> tuple[float, float]:
@@ -243,44 +241,10 @@ def _costs(prior: float, cost_miss: float, cost_fa: float) -> tuple[float, float
 
 
 def _cllr(scores: Array, target: BoolArray) -> float:
-    """Cllr in pieces; by the definition where it is small, or a score infinite."""
+    """Cllr in pieces, which stay in the cache."""
     sums = np.zeros(2)
-    with np.errstate(invalid="ignore"):
-        for start in range(0, len(scores), PIECE):
-            sums += _softplus_sums(scores[start : start + PIECE], target[start : start + PIECE])
+    for start in range(0, len(scores), PIECE):
+        members = target[start : start + PIECE]
+        sums += np.bincount(members, trial_costs(scores[start : start + PIECE], members), 2)
     targets = np.count_nonzero(target)
-    value = cost_in_bits(sums[0] / targets, sums[1] / (len(target) - targets))
-    return value if value > _SMALL else _plain_cllr(scores, target)
-
-
-def _softplus_sums(scores: Array, target: BoolArray) -> Array:
-    """Sums of ln(1 + e^-s) over targets and of ln(1 + e^s) over non-targets, to an absolute 1e-15 a trial.
-
-    ln(1 + e^z) = (|z| + z) / 2 + ln(1 + e^-|z|), and the last part of many trials is the logarithm of one product.
-    """
-    y, size = target.astype(np.float64), np.abs(scores)
-    whole = len(scores) // _GROUP * _GROUP
-    factors = np.empty((2, len(scores)))
-    np.exp(-size, out=factors[1])
-    np.multiply(factors[1], y, out=factors[0])
-    factors += 1.0
-    products = factors[:, :whole].reshape(2, _GROUP, -1).prod(axis=1)
-    logs = np.log(products).sum(axis=1) + np.log(factors[:, whole:]).sum(axis=1)
-    size_of_targets, of_targets = np.einsum("i,i->", y, size), np.einsum("i,i->", y, scores)
-    return np.array(
-        [
-            logs[0] + (size_of_targets - of_targets) / 2,
-            logs[1] - logs[0] + (size.sum() - size_of_targets + scores.sum() - of_targets) / 2,
-        ]
-    )
-
-
-def _plain_cllr(scores: Array, target: BoolArray, weights: Array | None = None) -> float:
-    """Cllr by its definition, which is accurate however small the cost is."""
-    counted = np.ones(len(scores), dtype=bool) if weights is None else weights > 0  # 0 times infinity is 0
-    means = []
-    for sign, one_class in ((-1.0, target), (1.0, ~target)):
-        mask = one_class & counted
-        costs = np.logaddexp(0.0, sign * scores[mask])
-        means.append(np.average(costs, weights=None if weights is None else weights[mask]))
-    return cost_in_bits(*means)
+    return cost_in_bits(sums[0] / (len(target) - targets), sums[1] / targets)

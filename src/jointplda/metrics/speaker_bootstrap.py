@@ -17,10 +17,10 @@ from jointplda._typing import Array, BoolArray, IntArray
 from jointplda.errors import InputError
 from jointplda.labels import encode
 from jointplda.metrics._checks import as_trials
-from jointplda.metrics._sorting import spread_ranks
 from jointplda.metrics.convex_hull import pool
 from jointplda.metrics.measure_kind import Measure
-from jointplda.metrics.measures import PRIORS, Measures, bayes_threshold, cost_in_bits
+from jointplda.metrics.measures import PRIORS, Measures, bayes_threshold, cost_in_bits, trial_costs
+from jointplda.metrics.sorted_trials import spread_ranks
 from jointplda.progress import Progress, ProgressCallback
 
 EXACT_BINS = 4096
@@ -132,10 +132,9 @@ def bootstrap(
     first, second, count = speaker_codes(enroll_speakers, test_speakers, len(values))
     edges = _edges(values, mask, [bayes_threshold(prior) for prior in priors])
     bins = np.searchsorted(edges, values, side="right")
-    costs = np.minimum(np.logaddexp(0.0, np.where(mask, -values, values)), _INFINITE) if is_llr else np.zeros(0)
+    costs = np.minimum(trial_costs(values, mask), _INFINITE) if is_llr else np.zeros(len(values))
     classes = [
-        _Class.of(bins[kind], len(edges) + 1, first[kind], second[kind], count, costs[kind] if is_llr else None)
-        for kind in (mask, ~mask)
+        _Class(bins[kind], len(edges) + 1, first[kind], second[kind], count, costs[kind]) for kind in (mask, ~mask)
     ]
     accepted = {prior: int(np.searchsorted(edges, bayes_threshold(prior))) + 1 for prior in priors}
     rng = np.random.default_rng(seed)
@@ -161,35 +160,24 @@ def _measure_draws(
         if not t.any() or not n.any():
             measured.append({})
             continue
-        outline = pool(t, n)
-        if not is_llr:
-            measured.append(Measures.of(outline, list(accepted)).figures())
-            continue
         rates = {p: (t[:first].sum() / t.sum(), 1.0 - n[:first].sum() / n.sum()) for p, first in accepted.items()}
-        cost = cost_in_bits(target_cost / t.sum(), nontarget_cost / n.sum())
+        cost = cost_in_bits(nontarget_cost / n.sum(), target_cost / t.sum())
         cost = np.inf if cost > _INFINITE / 1e10 else cost
-        measured.append(Measures.of(outline, list(accepted), cost, rates).figures())
+        of_ratios = (cost, rates) if is_llr else ()
+        measured.append(Measures.of(pool(t, n), accepted, *of_ratios).figures())
     return measured
 
 
-@dataclass(frozen=True)
 class _Class:
-    """Trials of one class, counted by bin (rows) and by pair of speakers (columns)."""
+    """Trials of one class, counted by bin (rows) and by pair of speakers (columns); (i, j) and (j, i) are one pair."""
 
-    table: csc_array
-    first: IntArray
-    second: IntArray
-    costs: NDArray[np.float32] | None
-
-    @classmethod
-    def of(
-        cls, bins: IntArray, n_bins: int, first: IntArray, second: IntArray, speakers: int, costs: Array | None
-    ) -> "_Class":
-        """Count trials; (i, j) and (j, i) are one pair."""
+    def __init__(
+        self, bins: IntArray, n_bins: int, first: IntArray, second: IntArray, speakers: int, costs: Array
+    ) -> None:
         pair, codes = _dense_codes(np.minimum(first, second) * speakers + np.maximum(first, second))
-        table = csc_array((np.ones(len(bins), dtype=np.float32), (bins, codes)), shape=(n_bins, len(pair)))
-        summed = None if costs is None else np.bincount(codes, costs, len(pair)).astype(np.float32)
-        return cls(table, pair // speakers, pair % speakers, summed)
+        self.table = csc_array((np.ones(len(bins), dtype=np.float32), (bins, codes)), shape=(n_bins, len(pair)))
+        self.first, self.second = pair // speakers, pair % speakers
+        self.costs = np.bincount(codes, costs, len(pair)).astype(np.float32)
 
     def draw(self, weights: NDArray[np.float32]) -> tuple[Array, Array]:
         """Weighted counts by bin, shape (bins, draws), and weighted costs, shape (draws,), of speakers' weights."""
@@ -202,8 +190,7 @@ class _Class:
             others[first == second] = 1
             pairs *= others
             counts += self.table[:, piece] @ pairs
-            if self.costs is not None:
-                costs += self.costs[piece] @ pairs
+            costs += self.costs[piece] @ pairs
         return counts, costs
 
 

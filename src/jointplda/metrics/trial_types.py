@@ -32,9 +32,7 @@ def type_pairs(target: ArrayLike, same_channel: ArrayLike) -> dict[str, BoolArra
     Returns
     -------
     dict of str to ndarray of bool, shape (n,)
-        By the names in ``TYPE_PAIRS``, channel of targets / channel of non-targets. "cross / same" is the hard one:
-        targets across channels against non-targets within one, where a system that mistakes the channel for the
-        speaker fails.
+        By the names in ``TYPE_PAIRS``, channel of targets / channel of non-targets. "cross / same" is the hard one.
     """
     same = np.asarray(same_channel)
     if same.ndim != 1:

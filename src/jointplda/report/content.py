@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from jointplda._typing import Array, IntArray
 from jointplda.metrics.measure_kind import Estimate, Measure
+from jointplda.selection.candidates import CandidateResult
 
 
 @dataclass(frozen=True)
@@ -64,25 +65,6 @@ class Channels:
 
 
 @dataclass(frozen=True)
-class Attempt:
-    """A candidate of the search for settings, evaluated on held-out training speakers.
-
-    Parameters
-    ----------
-    name : str
-    value, error : float
-        The criterion (lower is better) and its standard error over folds.
-    chosen : bool
-        Whether the model was fitted with these settings.
-    """
-
-    name: str
-    value: float
-    error: float
-    chosen: bool
-
-
-@dataclass(frozen=True)
 class Training:
     """How a model was trained by EM.
 
@@ -97,7 +79,7 @@ class Training:
     variance_shares : dict of str to float
         Shares of the variance of the speaker, each condition, the interaction and the noise; empty if not known.
     channels : sequence of Channels
-    attempts : sequence of Attempt
+    attempts : sequence of CandidateResult
         Candidates of an automatic choice of settings, in the order they were evaluated.
     """
 
@@ -107,7 +89,7 @@ class Training:
     singular_values: Mapping[str, Array]
     variance_shares: Mapping[str, float] = field(default_factory=dict)
     channels: Sequence[Channels] = ()
-    attempts: Sequence[Attempt] = ()
+    attempts: Sequence[CandidateResult] = ()
 
 
 @dataclass(frozen=True)
@@ -150,6 +132,10 @@ class System:
     is_llr: bool = True
     description: str = ""
     training: Training | None = None
+
+    def estimate(self, part: str, measure: Measure) -> Estimate:
+        """A figure of a part; NaN where it is absent."""
+        return self.metrics.get(part, {}).get(measure, Estimate(float("nan")))
 
 
 @dataclass(frozen=True)

@@ -6,16 +6,13 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from jointplda._typing import AnyArray, Array
+from jointplda._typing import AnyArray, Array, BoolArray
 from jointplda.calibration.pav import pav_curve
-from jointplda.evaluation.evaluate import POOLED, Evaluation
-from jointplda.metrics.convex_hull import hull
+from jointplda.evaluation.evaluate import POOLED, Evaluation, Part
 from jointplda.metrics.measures import bayes_threshold
-from jointplda.metrics.roc_curve import roc_for_drawing
-from jointplda.metrics.sorted_trials import SortedTrials
+from jointplda.metrics.sorted_trials import SortedTrials, roc_for_drawing
 from jointplda.metrics.trial_types import CROSS, SAME, TRIAL_TYPES, TYPE_PAIRS
 from jointplda.report.content import (
-    Attempt,
     Channels,
     Curve,
     Distribution,
@@ -41,15 +38,19 @@ def system_of(name: str, result: Evaluation, *, description: str = "", model: An
     model : PLDA, JointPLDA or Pipeline, optional
         Adds how the model was trained.
     """
+    order = np.argsort(result.scores)
+    trials = SortedTrials(result.scores[order], result.target[order])
+    same = None if result.same_channel is None else result.same_channel[order]
+    members = {} if same is None else {SAME: same == 1, CROSS: same == 0}
     return System(
         name=name,
         metrics={part: each.estimates for part, each in result.parts.items() if each.measures is not None},
         counts={part: (each.targets, each.nontargets) for part, each in result.parts.items()},
-        det=_det_curves(result),
-        points=_points(result),
-        histograms=_distributions(result),
-        tippett=_tippett(result),
-        pav=_pav(result),
+        det=_det_curves(trials, members, result.parts),
+        points=_points(trials, result),
+        histograms=_distributions(trials, members),
+        tippett={"target": _tippett(trials.targets), "non-target": _tippett(trials.nontargets)},
+        pav=_pav(trials),
         is_llr=result.is_llr,
         description=description,
         training=None if model is None else training_of(model),
@@ -74,20 +75,8 @@ def training_of(model: Any) -> Training:
         singular_values=singular,
         variance_shares=fitted.variance_shares,
         channels=_channels(loadings, fitted.training),
-        attempts=[_attempt(result) for result in candidates],
+        attempts=candidates,
     )
-
-
-def _attempt(result: Any) -> Attempt:
-    candidate = result.candidate
-    channels = "".join(
-        f" / {prior:g} ×{rank}" if rank else " / no U"
-        for rank, prior in zip(candidate.channel_rank, candidate.channel_prior, strict=True)
-    )
-    interaction = f", {candidate.interaction}" if candidate.interaction else ""
-    share = f" ({candidate.cell_share:g})" if candidate.interaction and candidate.cell_share < 1.0 else ""
-    name = f"{candidate.noise_prior:g} / {candidate.speaker_prior:g}{channels}{interaction}{share}"
-    return Attempt(name, result.criterion, result.error, result.chosen)
 
 
 def _channels(loadings: Mapping[str, AnyArray], training: Any) -> list[Channels]:
@@ -110,22 +99,13 @@ def _channels(loadings: Mapping[str, AnyArray], training: Any) -> list[Channels]
     return positions
 
 
-def _det_curves(result: Evaluation) -> dict[str, Curve]:
-    """Steps of the ROC, pooled and of the pairs of trial types."""
-    curves = {POOLED: _det(result.ascending)}
-    members = _channel_members(result)
+def _det_curves(trials: SortedTrials, members: Mapping[str, BoolArray], parts: Mapping[str, Part]) -> dict[str, Curve]:
+    """Steps of the ROC, pooled and of the pairs of trial types; ``members`` of a channel are none if not known."""
+    curves = {POOLED: _det(trials)}
     for name, (of_targets, of_nontargets) in TYPE_PAIRS.items() if members else ():
-        part = result.parts.get(name)
-        if part is not None and part.measures is not None:
-            chosen = np.where(result.ascending.target, members[of_targets], members[of_nontargets])
-            curves[name] = _det(result.ascending.take(chosen))
+        if name in parts and parts[name].measures is not None:
+            curves[name] = _det(trials.take(np.where(trials.target, members[of_targets], members[of_nontargets])))
     return curves
-
-
-def _channel_members(result: Evaluation) -> dict[str, AnyArray]:
-    """Masks of the sorted trials whose sides share a channel ("same") and do not ("cross"); empty if not known."""
-    same = result.ascending_same_channel
-    return {} if same is None else {SAME: same == 1, CROSS: same == 0}
 
 
 def _det(trials: SortedTrials) -> Curve:
@@ -136,7 +116,7 @@ def _det(trials: SortedTrials) -> Curve:
     return Curve(p_fa[kept], p_miss[kept])
 
 
-def _points(result: Evaluation) -> list[OperatingPoint]:
+def _points(trials: SortedTrials, result: Evaluation) -> list[OperatingPoint]:
     """Error rates at the best and at the Bayes threshold of every prior, on all trials."""
     measures = result.pooled.measures
     if measures is None or measures.hull is None:
@@ -144,15 +124,14 @@ def _points(result: Evaluation) -> list[OperatingPoint]:
     outline, points = measures.hull, []
     for prior in measures.min_dcf:
         best = int(np.argmin(prior * outline.p_miss + (1 - prior) * outline.p_fa))
-        p_miss, p_fa = result.ascending.rates(np.array([bayes_threshold(prior)]))
+        p_miss, p_fa = trials.rates(np.array([bayes_threshold(prior)]))
         actual = (float(p_fa[0]), float(p_miss[0])) if result.is_llr else None
         points.append(OperatingPoint(prior, (float(outline.p_fa[best]), float(outline.p_miss[best])), actual))
     return points
 
 
-def _distributions(result: Evaluation) -> dict[str, Distribution]:
+def _distributions(trials: SortedTrials, members: Mapping[str, BoolArray]) -> dict[str, Distribution]:
     """Histograms by truth and shared channel, each over the range of its own scores."""
-    trials, members = result.ascending, _channel_members(result)
     truth = {"target": trials.target, "non-target": ~trials.target}
     types = {name: members[where] & truth[kind] for name, (where, kind) in TRIAL_TYPES.items() if members}
     histograms = {name: _distribution(trials.scores[mask]) for name, mask in (types or truth).items()}
@@ -176,23 +155,16 @@ def _distribution(ordered: Array) -> Distribution | None:
     return Distribution(edges, counts / (n * (edges[1] - edges[0])), below, above, n)
 
 
-def _tippett(result: Evaluation) -> dict[str, Curve]:
-    """Shares of targets and of non-targets whose score is at least x."""
-    curves = {}
-    for name, ordered in (("target", result.ascending.targets), ("non-target", result.ascending.nontargets)):
-        rank = np.unique(np.linspace(0, len(ordered) - 1, CURVE_POINTS).astype(np.int64))
-        curves[name] = Curve(ordered[rank], 1.0 - rank / len(ordered))
-    return curves
+def _tippett(ordered: Array) -> Curve:
+    """Share of the scores that are at least x."""
+    rank = np.unique(np.linspace(0, len(ordered) - 1, CURVE_POINTS).astype(np.int64))
+    return Curve(ordered[rank], 1.0 - rank / len(ordered))
 
 
-def _pav(result: Evaluation) -> Curve:
-    measures = result.pooled.measures
-    trials = result.ascending.take(np.isfinite(result.ascending.scores))
-    if trials.target.all() or not trials.target.any():
-        return Curve(np.zeros(0), np.zeros(0))
-    whole = measures is not None and len(trials.scores) == len(result.scores)
-    outline = measures.hull if measures is not None and whole else None
-    return Curve(*pav_curve(trials, outline or hull(trials.scores, trials.target)))
+def _pav(trials: SortedTrials) -> Curve:
+    finite = trials.take(np.isfinite(trials.scores))
+    one_class = finite.target.all() or not finite.target.any()
+    return Curve(np.zeros(0), np.zeros(0)) if one_class else Curve(*pav_curve(finite))
 
 
 def _singular_values(loading: AnyArray) -> Array:

@@ -13,7 +13,6 @@ from jointplda.metrics.trial_types import CROSS_SAME
 from jointplda.report.content import Page, System, Training
 from jointplda.report.glossary import GLOSSARY
 from jointplda.report.plots import (
-    TYPE_CLASS,
     bars_plot,
     det_plot,
     histograms_plot,
@@ -21,12 +20,11 @@ from jointplda.report.plots import (
     system_class,
     tippett_plot,
 )
-from jointplda.report.svg import Drawing, key, words
+from jointplda.report.svg import Drawing, entry, words
 from jointplda.report.tables import headline, part_title, parts_of, table
 from jointplda.report.training_plots import (
     attempts_plot,
     channels_plot,
-    loading_class,
     shares_plot,
     singular_plot,
     trace_plot,
@@ -50,7 +48,9 @@ def write_page(page: Page, path: str | PathLike[str]) -> None:
 def render(page: Page) -> str:
     """The page as HTML; the same records give the same bytes."""
     title = words(page.title or "Report")
-    sections = "".join(_sections(page)) if page.systems else '<p class="none">There are no systems to show.</p>'
+    sections = '<p class="none">There are no systems to show.</p>'
+    if page.systems:
+        sections = "".join(make(page) for make in (_headline, _by_channel, _figures, _det, _systems))
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
@@ -85,10 +85,6 @@ def _header(page: Page, title: str) -> str:
     )
 
 
-def _sections(page: Page) -> Sequence[str]:
-    return (_headline(page), _by_channel(page), _figures(page), _det(page), _systems(page))
-
-
 def _section(name: str, title: str, lead: str, body: str) -> str:
     above = f'<p class="lead">{lead}</p>' if lead else ""
     return f'<section id="{name}"><h2>{words(title)}</h2>{above}{body}</section>\n'
@@ -96,19 +92,16 @@ def _section(name: str, title: str, lead: str, body: str) -> str:
 
 def _figure(drawing: Drawing, caption: str, legend: str = "", title: str = "", level: int = 4) -> str:
     head = f"<h{level}>{words(title)}</h{level}>" if title else ""
-    below = " ".join(text for text in (caption, words(drawing.note)) if text)
+    below, legend = " ".join(text for text in (caption, words(drawing.note)) if text), legend or _keys(drawing.legend)
     if drawing.body.startswith("<p"):
         below, legend = "", ""
     return f"<figure><div>{head}{legend}</div>{drawing.body}<figcaption>{below}</figcaption></figure>"
 
 
 def _legend(systems: Sequence[System], shape: str, extra: str = "") -> str:
-    items = "".join(
-        f'<li data-key="{css}">{key(css, shape)}{words(system.name)}</li>'
-        for i, system in enumerate(systems)
-        for css in [system_class(i, len(systems))]
-    )
-    return f'<ul class="legend">{items}{extra}</ul>'
+    colours = [system_class(i, len(systems)) for i in range(len(systems))]
+    named = zip(colours, systems, strict=True)
+    return _keys("".join(entry(css, shape, system.name, f' data-key="{css}"') for css, system in named) + extra)
 
 
 def _headline(page: Page) -> str:
@@ -165,16 +158,12 @@ def _det(page: Page) -> str:
     parts = list(dict.fromkeys(part for system in page.systems for part in system.det))
     parts = sorted(parts, key=lambda part: (part != POOLED, part != CROSS_SAME)) or [POOLED]
     marks = (
-        f"<li>{key('ink', 'hollow')}best threshold</li><li>{key('ink', 'filled')}actual threshold</li>"
+        entry("ink", "hollow", "best threshold") + entry("ink", "filled", "actual threshold")
         if any(system.points for system in page.systems)
         else ""
     )
-    drawn = []
-    for part in parts:
-        caption = (
-            "Nearer the lower left is better; where a curve meets the dotted diagonal, both error rates are equal."
-        )
-        drawn.append(_figure(det_plot(page.systems, part), caption, title=part_title(part), level=3))
+    caption = "Nearer the lower left is better; where a curve meets the dotted diagonal, both error rates are equal."
+    drawn = [_figure(det_plot(page.systems, part), caption, title=part_title(part), level=3) for part in parts]
     shown = f'<div class="pair">{"".join(drawn[:2])}</div>'
     if len(drawn) > 2:
         shown += f'<details><summary>Other parts</summary><div class="pair">{"".join(drawn[2:])}</div></details>'
@@ -207,22 +196,19 @@ def _systems(page: Page) -> str:
 
 def _panel(page: Page, system: System, css: str) -> str:
     scores = "Log-likelihood ratios" if system.is_llr else "Scores"
-    types = "".join(f"<li>{key(TYPE_CLASS.get(name, 't1'), 'area')}{words(name)}</li>" for name in system.histograms)
-    ways = "".join(f"<li>{key(TYPE_CLASS.get(name, 't1'))}{words(name)}</li>" for name in system.tippett)
     apart = "Targets should lie on the right and non-targets on the left, within and across channels."
     pav = (
         "Log-likelihood ratios on the diagonal are well calibrated."
         if system.is_llr
         else "These scores are not log-likelihood ratios: they have no diagonal to lie on, and need calibration."
     )
-    figures = _figure(histograms_plot(system), f"{scores} by truth and channel. {apart}", _keys(types), "Scores")
+    figures = _figure(histograms_plot(system), f"{scores} by truth and channel. {apart}", title="Scores")
     figures += _figure(
         tippett_plot(system),
         "Share of trials at or above each score. The steeper the curves and the farther apart, the better.",
-        _keys(ways),
-        "Tippett plot",
+        title="Tippett plot",
     )
-    figures += _figure(pav_plot(system), pav, "", "Calibration (PAV)")
+    figures += _figure(pav_plot(system), pav, title="Calibration (PAV)")
     if system.training is not None:
         figures += _training(system.training)
     trained = f'<p class="lead">{words(system.description)}</p>' if system.description else ""
@@ -235,36 +221,26 @@ def _keys(items: str) -> str:
 
 def _training(training: Training) -> str:
     objective = words(training.objective_name or "objective")
-    figures = _figure(trace_plot(training), f"The {objective} of EM by iteration.", "", "Training")
-    names = "".join(
-        f"<li>{key(loading_class(k, name), 'filled')}{words(name)}</li>"
-        for k, name in enumerate(training.singular_values)
-    )
+    figures = _figure(trace_plot(training), f"The {objective} of EM by iteration.", title="Training")
     figures += _figure(
         singular_plot(training),
         "How strongly each direction of the speaker (V) and of the channel (U) moves an embedding.",
-        _keys(names),
-        "Singular values",
+        title="Singular values",
     )
     if training.variance_shares:
-        parts = "".join(
-            f"<li>{key(f's{k % 8}', 'bar')}{words('the two together' if name == 'interaction' else name)}</li>"
-            for k, (name, share) in enumerate(training.variance_shares.items())
-            if share > 0
-        )
         caption = "How the variance of an embedding divides, as the model sees it."
-        figures += _figure(shares_plot(training), caption, _keys(parts), "Shares of the variance")
+        figures += _figure(shares_plot(training), caption, title="Shares of the variance")
     if training.attempts:
         caption = (
             "Each candidate on held-out training speakers, with its standard error; the chosen candidate is filled. "
             "Priors of noise / speaker / U × columns, then the interaction (and its share in scores, if not 1)."
         )
-        figures += _figure(attempts_plot(training), caption, "", "Settings tried")
+        figures += _figure(attempts_plot(training), caption, title="Settings tried")
     for channels in training.channels:
         caption = (
             "Posterior mean of each training channel, in the units of the embeddings; larger dots have more samples."
         )
-        figures += _figure(channels_plot(channels), caption, "", f"Channels: {channels.condition}")
+        figures += _figure(channels_plot(channels), caption, title=f"Channels: {channels.condition}")
     return figures
 
 

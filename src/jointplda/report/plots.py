@@ -6,13 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jointplda._typing import Array
 from jointplda.evaluation.evaluate import POOLED
 from jointplda.metrics.measure_kind import EER
 from jointplda.metrics.trial_types import CROSS, CROSS_SAME, SAME, TRIAL_TYPES, TYPE_PAIRS
 from jointplda.report import scales, svg
 from jointplda.report.content import Curve, Distribution, System
-from jointplda.report.svg import Axes, Drawing, nothing
+from jointplda.report.svg import Axes, Drawing, drawing, entry, nothing
 
 _NO_ERRORS = 1e-12
 """Stands for an error rate of 0, and 1 minus it for 1, on probit axes: far beyond their edges."""
@@ -78,8 +77,8 @@ def bars_plot(systems: Sequence[System]) -> Drawing:
         for part in parts
     )
     title, description = "Equal error rate by part of the trials", f"Equal error rates in percent. {description}."
-    body = axes.body(behind + axes.frame("", "EER, %", x_ticks=False))
-    return Drawing(svg.picture(1096, 372, title, description, body, css="wide"))
+    body = axes.body("", "EER, %", behind=behind, x_ticks=False)
+    return drawing(title, description, body, width=1096, height=372, css="plot wide")
 
 
 def _bar(axes: Axes, system: System, part: str, x: float, width: float, css: str) -> str:
@@ -88,8 +87,10 @@ def _bar(axes: Axes, system: System, part: str, x: float, width: float, css: str
     if not np.isfinite(eer):
         return svg.label(x + width / 2, axes.height - 6, "–", "", "middle")
     y, y1, y2 = axes.height * (1 - axes.y(np.array([eer, low, high]) * 100))
-    draw = [svg.box(x + width * 0.09, y, width * 0.82, axes.height - y, "bar", _tip(system, part))]
-    if np.isfinite(y1) and np.isfinite(y2):
+    ranged = np.isfinite(low) and np.isfinite(high)
+    tip = f"{system.name}, {part}: {percent(eer)}" + (f" ({percent(low)} to {percent(high)})" if ranged else "")
+    draw = [svg.box(x + width * 0.09, y, width * 0.82, axes.height - y, "bar", tip)]
+    if ranged:
         draw.append(svg.segment(x + width / 2, y1, x + width / 2, y2, "whisker"))
     if width >= 27 or css == "s0":
         above = np.nanmin([y, y2]) - 6
@@ -99,14 +100,8 @@ def _bar(axes: Axes, system: System, part: str, x: float, width: float, css: str
 
 
 def _eer(system: System, part: str) -> tuple[float, float, float]:
-    eer = system.metrics.get(part, {}).get(EER)
-    return (eer.value, eer.low, eer.high) if eer else (np.nan, np.nan, np.nan)
-
-
-def _tip(system: System, part: str) -> str:
-    eer, low, high = _eer(system, part)
-    between = f" ({percent(low)} to {percent(high)})" if np.isfinite(low) and np.isfinite(high) else ""
-    return f"{system.name}, {part}: {percent(eer)}{between}"
+    eer = system.estimate(part, EER)
+    return eer.value, eer.low, eer.high
 
 
 def det_plot(systems: Sequence[System], part: str = POOLED) -> Drawing:
@@ -133,13 +128,13 @@ def det_plot(systems: Sequence[System], part: str = POOLED) -> Drawing:
                 if point.actual is not None:
                     axes.dot(*point.actual, 3.2, "filled", f"{where}: actual threshold")
                 axes.dot(*point.best, 4.2, "hollow", f"{where}: best threshold")
-    frame = axes.frame("False alarms, % of non-targets", "Misses, % of targets")
+    body = axes.body("False alarms, % of non-targets", "Misses, % of targets")
     description = (
         "Detection error trade-off, lower left is better. Systems: " + ", ".join(s.name for _, s in drawn) + "."
     )
     notes = [f"Without errors in the range shown: {', '.join(better)}."] if better else []
     notes += [f"With more errors than the range shows: {', '.join(worse)}."] if worse else []
-    return Drawing(svg.picture(460, 452, f"DET curves, {part}", description, axes.body(frame)), " ".join(notes))
+    return drawing(f"DET curves, {part}", description, body, height=452, note=" ".join(notes))
 
 
 def _det_range(curves: Sequence[Curve]) -> tuple[float, float]:
@@ -169,8 +164,8 @@ def histograms_plot(system: System) -> Drawing:
     else:
         rows = [("", list(drawn))]
     rows = [(channel, names) for channel, names in rows if names]
-    low = min(_quantile(d, 0.001) for d in drawn.values())
-    high = max(_quantile(d, 0.999) for d in drawn.values())
+    low = min(float(d.edges[0]) for d in drawn.values())
+    high = max(float(d.edges[-1]) for d in drawn.values())
     if system.is_llr:
         low, high = min(low, 0.0), max(high, 0.0)
     x = scales.linear(low, high, 7)
@@ -188,12 +183,12 @@ def histograms_plot(system: System) -> Drawing:
             axes.word(6, 15, {SAME: "within a channel", CROSS: "across channels"}[channel], "name")
         last = k == len(rows) - 1
         name = ("Log-likelihood ratio (natural log)" if system.is_llr else "Score") if last else ""
-        bodies.append(axes.body(axes.frame(name, x_labels=last, y_ticks=False)))
-    out = [_outside(name, d, x) for name, d in drawn.items()]
-    note = "; ".join(text for text in out if text)
+        bodies.append(axes.body(name, x_labels=last, y_ticks=False))
+    note = "; ".join(text for text in map(_outside, drawn, drawn.values()) if text)
     description = "Score densities of " + ", ".join(f"{name} ({d.count:,} trials)" for name, d in drawn.items()) + "."
-    body = svg.picture(460, 346, f"Scores of {system.name}", description, *bodies)
-    return Drawing(body, f"Beyond the edges: {note}." if note else "")
+    note = f"Beyond the edges: {note}." if note else ""
+    legend = "".join(entry(TYPE_CLASS.get(name, "t1"), "area", name) for name in system.histograms)
+    return drawing(f"Scores of {system.name}", description, *bodies, note=note, legend=legend)
 
 
 def _countable(histogram: Distribution) -> bool:
@@ -204,21 +199,9 @@ def _countable(histogram: Distribution) -> bool:
     )
 
 
-def _masses(histogram: Distribution) -> Array:
-    """Share of the scores below each edge."""
-    return np.concatenate([[histogram.below], np.nan_to_num(histogram.density) * np.diff(histogram.edges)]).cumsum()
-
-
-def _quantile(histogram: Distribution, share: float) -> float:
-    mass = _masses(histogram)
-    return float(np.interp(share, mass, histogram.edges)) if mass[-1] > mass[0] else float(histogram.edges[0])
-
-
-def _outside(name: str, histogram: Distribution, x: scales.Scale) -> str:
-    mass = _masses(histogram)
-    below = float(np.interp(x.low, histogram.edges, mass, left=histogram.below))
-    above = max(0.0, 1.0 - float(np.interp(x.high, histogram.edges, mass, right=1.0 - histogram.above)))
-    sides = [f"{percent(share)} {side}" for share, side in ((below, "below"), (above, "above")) if share >= 0.0015]
+def _outside(name: str, histogram: Distribution) -> str:
+    shares = (histogram.below, "below"), (histogram.above, "above")
+    sides = [f"{percent(share)} {side}" for share, side in shares if share >= 0.0015]
     return f"{name} {' and '.join(sides)}" if sides else ""
 
 
@@ -239,8 +222,9 @@ def tippett_plot(system: System) -> Drawing:
             axes.line([-np.inf, *curve.x, np.inf], [1.0, *curve.y, 0.0])
     name = "x: log-likelihood ratio (natural log)" if system.is_llr else "x: score"
     description = f"Cumulative shares of {' and '.join(curves)} with a score of at least x, for {system.name}."
-    body = axes.body(axes.frame(name, "Share of trials at or above x"))
-    return Drawing(svg.picture(460, 346, f"Tippett plot of {system.name}", description, body))
+    legend = "".join(entry(TYPE_CLASS.get(name, "t1"), "line", name) for name in system.tippett)
+    body = axes.body(name, "Share of trials at or above x")
+    return drawing(f"Tippett plot of {system.name}", description, body, legend=legend)
 
 
 def _span(curve: Curve) -> tuple[float, float]:
@@ -276,8 +260,7 @@ def pav_plot(system: System) -> Drawing:
     description = (
         f"Log-likelihood ratios that the trials support, by pool-adjacent-violators, against scores of {system.name}."
     )
-    body = axes.body(axes.frame(name, "Log-likelihood ratio after PAV"))
-    return Drawing(svg.picture(460, 346, f"PAV plot of {system.name}", description, body))
+    return drawing(f"PAV plot of {system.name}", description, axes.body(name, "Log-likelihood ratio after PAV"))
 
 
 def _around(low: float, high: float) -> tuple[float, float]:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from jointplda._typing import Array
+from jointplda.metrics.measure_kind import number
 
 Ticks = tuple[tuple[float, str], ...]
 
@@ -21,10 +22,6 @@ _PROBIT_TICKS = (
 _PROBIT_GAP = 0.075  # least share of the axis between two ticks
 _FARTHEST = 1e4  # in lengths of the axis, so that what lies beyond it can still be clipped
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-
-
-def _same(values: Array) -> Array:
-    return values
 
 
 def _probit(values: Array) -> Array:
@@ -43,7 +40,7 @@ class Scale:
     low: float
     high: float
     ticks: Ticks
-    warp: Callable[[Array], Array] = _same
+    warp: Callable[[Array], Array] = np.asarray
 
     def __call__(self, values: ArrayLike) -> Array:
         """Share of the axis: 0 at ``low``, 1 at ``high``; infinities fall on the ends, NaN stays NaN."""
@@ -92,14 +89,6 @@ def round_step(rough: float) -> float:
     """The nearest (by ratio) of 1, 2, 5 and 10 times a power of ten."""
     power = 10.0 ** math.floor(math.log10(rough))
     return min((k * power for k in (1.0, 2.0, 5.0, 10.0)), key=lambda step: abs(math.log(step / rough)))
-
-
-def number(value: float, digits: int) -> str:
-    """Fixed digits with a true minus sign; very large values in powers of ten."""
-    if value != 0 and abs(value) >= 1e6:
-        return f"{value:.3g}".replace("e+0", "e").replace("e+", "e").replace("-", "−")
-    text = f"{value:.{digits}f}"
-    return text.lstrip("-") if float(text) == 0 else text.replace("-", "−")
 
 
 def _power(k: int) -> str:

@@ -20,15 +20,17 @@ TOLERANCE = 0.3
 LETTER = 6.8
 """Approximate width of a letter of a label in pixels, to find labels that overlap."""
 
+_ZERO_BEFORE_POINT = re.compile(r"(?<!\d)0(?=\.)")
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A picture, or the sentence that stands for it, and a note for its caption."""
+    """A picture, or the sentence that stands for it, a note for its caption, and the entries of its legend."""
 
     body: str
     note: str = ""
+    legend: str = ""
 
 
 def words(text: str) -> str:
@@ -102,18 +104,13 @@ def clip(points: Array, width: float, height: float) -> list[Array]:
 def path(points: Array) -> str:
     """Path data through the points, rounded to 0.1 px, in relative steps because these are shorter."""
     tenths = np.rint(points * 10).astype(np.int64)
-    steps = [f"M{_tenths(tenths[0, 0])} {_tenths(tenths[0, 1])}"]
-    for dx, dy in np.diff(tenths, axis=0):
+    steps = ["M{} {}".format(*map(coordinate, tenths[0] / 10))]
+    for dx, dy in np.diff(tenths, axis=0) / 10:
         if dy == 0:
-            steps.append(f"h{_tenths(dx)}" if dx else "")
+            steps.append(f"h{coordinate(dx)}" if dx else "")
         else:
-            steps.append(f"l{_tenths(dx)} {_tenths(dy)}" if dx else f"v{_tenths(dy)}")
-    return "".join(steps).replace(" -", "-")
-
-
-def _tenths(value: int) -> str:
-    whole, rest = divmod(abs(int(value)), 10)
-    return ("-" if value < 0 else "") + (f"{whole or ''}.{rest}" if rest else str(whole))
+            steps.append(f"l{coordinate(dx)} {coordinate(dy)}" if dx else f"v{coordinate(dy)}")
+    return _ZERO_BEFORE_POINT.sub("", "".join(steps).replace(" -", "-"))
 
 
 def label(x: float, y: float, text: str, css: str = "", anchor: str = "") -> str:
@@ -139,8 +136,8 @@ def circle(x: float, y: float, radius: float, css: str, tip: str = "") -> str:
     return f'<circle class="{css}" {place}>' + (f"<title>{words(tip)}</title>" if tip else "") + "</circle>"
 
 
-def key(css: str, shape: str = "line") -> str:
-    """The symbol beside a name in a legend: a "line", a "bar", an "area", a "hollow" or a "filled" dot."""
+def entry(css: str, shape: str, name: str, data: str = "") -> str:
+    """A name in a legend beside its symbol: a "line", a "bar", an "area", a "hollow" or a "filled" dot."""
     signs = {
         "line": '<path class="line" d="M1 6H25"/>',
         "bar": '<rect class="bar" x="7" y="0" width="12" height="12"/>',
@@ -148,7 +145,8 @@ def key(css: str, shape: str = "line") -> str:
         "hollow": '<circle class="hollow" cx="13" cy="6" r="4"/>',
         "filled": '<circle class="filled" cx="13" cy="6" r="4"/>',
     }
-    return f'<svg class="key" viewBox="0 0 26 12" aria-hidden="true"><g class="{css}">{signs[shape]}</g></svg>'
+    sign = f'<svg class="key" viewBox="0 0 26 12" aria-hidden="true"><g class="{css}">{signs[shape]}</g></svg>'
+    return f"<li{data}>{sign}{words(name)}</li>"
 
 
 @dataclass
@@ -205,10 +203,17 @@ class Axes:
         """Write text at pixels relative to the corner of the axes."""
         self.outside.append(label(x, y, text, css, anchor))
 
-    def frame(
-        self, x_name: str = "", y_name: str = "", *, x_ticks: bool = True, y_ticks: bool = True, x_labels: bool = True
+    def body(
+        self,
+        x_name: str = "",
+        y_name: str = "",
+        *,
+        behind: str = "",
+        x_ticks: bool = True,
+        y_ticks: bool = True,
+        x_labels: bool = True,
     ) -> str:
-        """Grid, ticks and names of the axes."""
+        """The axes with grid, ticks and names, on what lies ``behind`` them and below all that was drawn on them."""
         grid, marks = "", ""
         free = -1e9
         for value, text in self.x.ticks if x_ticks else ():
@@ -227,18 +232,25 @@ class Axes:
             turn = f'transform="translate({coordinate(13 - self.left)} {coordinate(self.height / 2)}) rotate(-90)"'
             name += f'<text class="name" text-anchor="middle" {turn}>{words(y_name)}</text>'
         base = segment(0, self.height, self.width, self.height, "base")
-        return f'<path class="grid" d="{grid or "M0 0"}"/>{base}{marks}{name}'
-
-    def body(self, frame: str) -> str:
-        """The axes with everything that was drawn on them."""
-        size = f'width="{coordinate(self.width)}" height="{coordinate(self.height)}"'
+        frame = f'{behind}<path class="grid" d="{grid or "M0 0"}"/>{base}{marks}{name}'
+        width, height = coordinate(self.width), coordinate(self.height)
+        clipped = f'<svg width="{width}" height="{height}" viewBox="0 0 {width} {height}">{"".join(self.inside)}</svg>'
         corner = f"translate({coordinate(self.left)} {coordinate(self.top)})"
-        clipped = f'<svg {size} viewBox="0 0 {coordinate(self.width)} {coordinate(self.height)}">'
-        return f'<g transform="{corner}">{frame}{clipped}{"".join(self.inside)}</svg>{"".join(self.outside)}</g>'
+        return f'<g transform="{corner}">{frame}{clipped}{"".join(self.outside)}</g>'
 
 
-def picture(width: float, height: float, title: str, description: str, *bodies: str, css: str = "") -> str:
+def drawing(
+    title: str,
+    description: str,
+    *bodies: str,
+    width: float = 460,
+    height: float = 346,
+    css: str = "plot",
+    note: str = "",
+    legend: str = "",
+) -> Drawing:
     """The whole SVG, with a title and a description for screen readers."""
-    head = f'<svg class="plot{" " + css if css else ""}" xmlns="http://www.w3.org/2000/svg" role="img" '
-    box_ = f'viewBox="0 0 {coordinate(width)} {coordinate(height)}">'
-    return f"{head}{box_}<title>{words(title)}</title><desc>{words(description)}</desc>{''.join(bodies)}</svg>"
+    head = f'<svg class="{css}" xmlns="http://www.w3.org/2000/svg" role="img" '
+    size = f'viewBox="0 0 {coordinate(width)} {coordinate(height)}">'
+    about = f"<title>{words(title)}</title><desc>{words(description)}</desc>"
+    return Drawing(f"{head}{size}{about}{''.join(bodies)}</svg>", note, legend)

@@ -10,7 +10,6 @@ from jointplda.metrics.measure_kind import CLLR, EER, MIN_CLLR, Estimate, Measur
 from jointplda.metrics.trial_types import CROSS_SAME, TYPE_PAIRS
 from jointplda.report.content import Page, System
 from jointplda.report.plots import system_class
-from jointplda.report.scales import number
 from jointplda.report.svg import words
 
 _ORDER = {kind: rank for rank, kind in enumerate(MeasureKind)}
@@ -34,24 +33,6 @@ def metrics_of(systems: Sequence[System], part: str) -> list[Measure]:
     """Every measure of a part: EER, the costs of log-likelihood ratios, then detection costs."""
     measures = dict.fromkeys(measure for system in systems for measure in system.metrics.get(part, {}))
     return sorted(measures, key=lambda measure: _ORDER[measure.kind])
-
-
-def shown(measure: Measure, value: float) -> str:
-    """A value as it is written: EER in percent, all others with three decimals."""
-    if math.isnan(value):
-        return "–"
-    if math.isinf(value):
-        return "∞" if value > 0 else "−∞"
-    if measure == EER:
-        return number(100 * value, 2)
-    return number(value, 3 if abs(value) < 100 else 1)
-
-
-def interval(measure: Measure, value: Estimate) -> str:
-    """The interval as it is written; empty where there is none."""
-    if math.isnan(value.low) or math.isnan(value.high):
-        return ""
-    return f"{shown(measure, value.low)}–{shown(measure, value.high)}"
 
 
 def table(page: Page, part: str) -> str:
@@ -81,59 +62,56 @@ def headline(page: Page) -> str:
     pooled = metrics_of(page.systems, POOLED)
     wanted += [(POOLED, measure) for measure in pooled if measure.kind is MeasureKind.MIN_DCF][:1]
     wanted += [(POOLED, measure) for measure in (CLLR, MIN_CLLR) if measure in pooled][:1]
-    own = page.systems[-1].metrics
-    known = [(part, m) for part, m in wanted if m in own.get(part, {}) and not math.isnan(own[part][m].value)]
-    cards = [_card(page, part, measure) for part, measure in known]
+    own = page.systems[-1]
+    known = [pair for pair in wanted if not math.isnan(own.estimate(*pair).value)]
+    cards = [_card(page, *pair) for pair in known]
     if not cards:
         return '<p class="none">No figure could be computed: it needs both targets and non-targets.</p>'
     return f'<div class="cards">{"".join(cards)}</div>'
 
 
 def _card(page: Page, part: str, measure: Measure) -> str:
-    value = page.systems[-1].metrics[part][measure]
-    unit = "<small>%</small>" if measure == EER else ""
-    between = interval(measure, value)
-    others = [(s.metrics.get(part, {}).get(measure), s.name) for s in page.systems[:-1]]
-    finite = [(v.value, name) for v, name in others if v is not None and math.isfinite(v.value)]
-    beside = ""
-    if finite:
-        rival, name = min(finite)
-        beside = f'<p class="beside">best of the others: {shown(measure, rival)} ({words(name)})</p>'
+    own = page.systems[-1].estimate(part, measure)
+    unit = f"<small>{measure.unit}</small>" if measure.unit else ""
+    others = [(system.estimate(part, measure).value, system.name) for system in page.systems[:-1]]
+    rival, name = min((pair for pair in others if math.isfinite(pair[0])), default=(math.nan, ""))
+    beside = f'<p class="beside">best of the others: {measure.figure(rival)} ({words(name)})</p>'
+    prior = "" if measure.prior is None else f" at prior {measure.prior:g}"
     return (
-        f'<div class="card"><p class="what">{words(measure_words(measure))}</p>'
-        f'<p class="figure">{shown(measure, value.value)}{unit}</p>'
-        f'<p class="range">{between or "&nbsp;"}</p><p class="where">{words(part_title(part))}</p>{beside}</div>'
+        f'<div class="card"><p class="what">{measure.kind.value}{prior}</p>'
+        f'<p class="figure">{measure.figure(own.value)}{unit}</p>'
+        f'<p class="range">{_interval(measure, own) or "&nbsp;"}</p><p class="where">{words(part_title(part))}</p>'
+        f"{'' if math.isnan(rival) else beside}</div>"
     )
 
 
-def measure_words(measure: Measure) -> str:
-    """The name of a measure in a running text."""
-    return measure.kind.value if measure.prior is None else f"{measure.kind.value} at prior {measure.prior:g}"
+def _interval(measure: Measure, value: Estimate) -> str:
+    """The interval as it is written; empty where there is none."""
+    known = not math.isnan(value.low) and not math.isnan(value.high)
+    return f"{measure.figure(value.low)}–{measure.figure(value.high)}" if known else ""
 
 
 def _head(measure: Measure) -> str:
-    if measure == EER:
-        return "EER <small>%</small>"
-    below = "" if measure.prior is None else f" <small>{measure.prior:g}</small>"
-    return f"{measure.kind.value}{below}"
+    below = measure.unit or ("" if measure.prior is None else f"{measure.prior:g}")
+    return measure.kind.value + (f" <small>{below}</small>" if below else "")
 
 
 def _lowest(systems: Sequence[System], part: str, measure: Measure) -> float:
-    values = [system.metrics.get(part, {}).get(measure, Estimate(math.nan)).value for system in systems]
+    values = [system.estimate(part, measure).value for system in systems]
     finite = [value for value in values if math.isfinite(value)]
     return min(finite) if len(finite) > 1 else math.nan
 
 
 def _cell(system: System, part: str, measure: Measure, best: float) -> str:
-    value = system.metrics.get(part, {}).get(measure)
-    if value is None or math.isnan(value.value):
+    value = system.estimate(part, measure)
+    if math.isnan(value.value):
         needs = not system.is_llr and measure.kind.needs_llr
         why = "its scores are not log-likelihood ratios" if needs else "cannot be computed on these trials"
         return f'<td title="{why}">–</td>'
-    between = interval(measure, value)
+    between = _interval(measure, value)
     below = f"<small>{between}</small>" if between else ""
     mark = ' class="best"' if value.value == best else ""
-    return f"<td{mark}>{shown(measure, value.value)}{below}</td>"
+    return f"<td{mark}>{measure.figure(value.value)}{below}</td>"
 
 
 def _counts(systems: Sequence[System], part: str) -> str:

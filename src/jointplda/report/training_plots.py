@@ -8,9 +8,10 @@ import numpy as np
 
 from jointplda._atomic import replacing
 from jointplda._typing import Array
+from jointplda.model.settings import ModelSettings
 from jointplda.report import scales, svg
 from jointplda.report.content import Channels, Training
-from jointplda.report.svg import LETTER, Axes, Drawing, nothing
+from jointplda.report.svg import LETTER, Axes, Drawing, drawing, entry, nothing
 
 MOST_LABELS = 60
 MOST_ATTEMPTS = 20
@@ -42,40 +43,49 @@ def trace_plot(training: Training) -> Drawing:
         for i, value in zip(iterations, values, strict=True) if len(values) <= 30 else ():
             axes.dot(float(i), float(value), 2.4, "filled")
     description = f"{training.objective_name} over {len(objective)} iterations, up to {objective[finite][-1]:.6g}."
-    body = axes.body(axes.frame("Iteration", f"{name}, nats per sample" if values is gap else name))
+    body = axes.body("Iteration", f"{name}, nats per sample" if values is gap else name)
     end = "converged" if training.converged else "stopped before it converged"
     note = f"EM {end} after {len(objective)} iterations, at {objective[finite][-1]:.6g} nats per sample.".replace(
         "-", "−"
     )
-    return Drawing(svg.picture(460, 346, "EM's objective", description, body), note)
+    return drawing("EM's objective", description, body, note=note)
 
 
 def attempts_plot(training: Training) -> Drawing:
     """The criterion of every candidate of the search, with its standard error; the chosen candidate is filled."""
-    attempts = [attempt for attempt in training.attempts if np.isfinite(attempt.value)]
+    attempts = sorted(training.attempts, key=lambda attempt: attempt.criterion)[:MOST_ATTEMPTS]
     if not attempts:
         return nothing("No settings were tried.")
-    attempts = sorted(attempts, key=lambda attempt: attempt.value)[:MOST_ATTEMPTS]
-    low = min(attempt.value - attempt.error for attempt in attempts)
-    high = max(attempt.value + attempt.error for attempt in attempts)
+    names = [_attempt_name(attempt.candidate) for attempt in attempts]
+    low = min(attempt.criterion - attempt.error for attempt in attempts)
+    high = max(attempt.criterion + attempt.error for attempt in attempts)
     room = 0.04 * max(high - low, 1e-6)
-    left, height = min(24 + LETTER * max(len(attempt.name) for attempt in attempts), 250), 20.0 * len(attempts)
+    left, height = min(24 + LETTER * max(map(len, names)), 250), 20.0 * len(attempts)
     x, rows = scales.linear(max(low - room, 0.0), high + room, 5), scales.linear(0.0, float(len(attempts)))
     axes = Axes(x, rows, left=left, width=444 - left, height=height)
-    for i, attempt in enumerate(attempts):
-        at = len(attempts) - i - 0.5
-        tip = f"{attempt.name}: {attempt.value:.4f} ± {attempt.error:.4f} bits"
+    for i, (attempt, name) in enumerate(zip(attempts, names, strict=True)):
+        value, at = attempt.criterion, len(attempts) - i - 0.5
         css, size, kind = ("s1", 5.0, "filled") if attempt.chosen else ("s0", 3.5, "hollow")
         with axes.coloured(css):
-            axes.line([attempt.value - attempt.error, attempt.value + attempt.error], [at, at], "line thin")
-            axes.dot(attempt.value, at, size, kind, tip)
-        axes.word(-8, 20.0 * i + 14, svg.shorten(attempt.name, 34), "", "end")
-    best = next((attempt for attempt in attempts if attempt.chosen), attempts[0])
-    description = f"{len(attempts)} settings tried; chosen: {best.name}, {best.value:.4f} bits."
-    body = axes.body(axes.frame("minCllr of held-out training speakers, bits", y_ticks=False))
+            axes.line([value - attempt.error, value + attempt.error], [at, at], "line thin")
+            axes.dot(value, at, size, kind, f"{name}: {value:.4f} ± {attempt.error:.4f} bits")
+        axes.word(-8, 20.0 * i + 14, svg.shorten(name, 34), "", "end")
+    best = next((i for i, attempt in enumerate(attempts) if attempt.chosen), 0)
+    description = f"{len(attempts)} settings tried; chosen: {names[best]}, {attempts[best].criterion:.4f} bits."
+    body = axes.body("minCllr of held-out training speakers, bits", y_ticks=False)
     left_out = len(training.attempts) - len(attempts)
     note = f"The {left_out} worst are left out." if left_out else ""
-    return Drawing(svg.picture(460, height + 56, "Settings tried", description, body), note)
+    return drawing("Settings tried", description, body, height=height + 56, note=note)
+
+
+def _attempt_name(candidate: ModelSettings) -> str:
+    channels = "".join(
+        f" / {prior:g} ×{rank}" if rank else " / no U"
+        for rank, prior in zip(candidate.channel_rank, candidate.channel_prior, strict=True)
+    )
+    interaction = f", {candidate.interaction}" if candidate.interaction else ""
+    share = f" ({candidate.cell_share:g})" if candidate.interaction and candidate.cell_share < 1.0 else ""
+    return f"{candidate.noise_prior:g} / {candidate.speaker_prior:g}{channels}{interaction}{share}"
 
 
 def write_attempts(training: Training, path: str | PathLike[str]) -> None:
@@ -90,19 +100,21 @@ def shares_plot(training: Training) -> Drawing:
     shares = {name: share for name, share in training.variance_shares.items() if np.isfinite(share) and share > 0}
     if not shares:
         return nothing("The shares of variance are not known.")
-    names = {"interaction": "the two together"}
-    width, bars, start = 444.0, [], 8.0
-    for k, (name, share) in enumerate(training.variance_shares.items()):
+    width, bars, start, legend, parts = 444.0, [], 8.0, "", []
+    for k, name in enumerate(training.variance_shares):
         if name not in shares:
             continue
-        length, shown = share * width, f"{100 * share:.0f}\u00a0%"
-        bar = svg.box(start, 8, length, 34, "bar", f"{names.get(name, name)}: {shown}")
-        bars.append(f'<g class="s{k % 8}">{bar}</g>')
+        length, shown = shares[name] * width, f"{100 * shares[name]:.0f}\u00a0%"
+        said = "the two together" if name == "interaction" else name
+        bars.append(f'<g class="s{k % 8}">{svg.box(start, 8, length, 34, "bar", f"{said}: {shown}")}</g>')
         if length > LETTER * len(shown) + 4:
             bars.append(svg.label(start + length / 2, 62, shown, "", "middle"))
         start += length
-    text = ", ".join(f"{names.get(name, name)} {100 * share:.0f}\u00a0%" for name, share in shares.items())
-    return Drawing(svg.picture(460, 72, "Shares of the variance", f"{text}.", *bars), f"Of the variance: {text}.")
+        legend += entry(f"s{k % 8}", "bar", said)
+        parts.append(f"{said} {shown}")
+    text = ", ".join(parts)
+    note = f"Of the variance: {text}."
+    return drawing("Shares of the variance", f"{text}.", *bars, height=72, note=note, legend=legend)
 
 
 def singular_plot(training: Training) -> Drawing:
@@ -119,20 +131,18 @@ def singular_plot(training: Training) -> Drawing:
     else:
         y = scales.linear(0.0, float(every.max()) * 1.05 or 1.0, 5)
     axes = Axes(scales.linear(0.5, longest + 0.5, min(8, longest), whole=True), y)
+    legend = ""
     for k, (name, values) in enumerate(spectra.items()):
         index = np.arange(1, len(values) + 1)
-        with axes.coloured(loading_class(k, name)):
+        css = "s0" if name == "V" else f"s{1 + (k - 1) % 7}"
+        legend += entry(css, "filled", name)
+        with axes.coloured(css):
             axes.line(index, values, "line thin")
             for i, value in zip(index, values, strict=True) if len(values) <= 80 else ():
                 axes.dot(float(i), float(value), 3.0, "filled")
     description = "; ".join(f"{name}: {len(v)} values from {v[0]:.3g} to {v[-1]:.3g}" for name, v in spectra.items())
-    body = axes.body(axes.frame("Direction, strongest first", "Singular value"))
-    return Drawing(svg.picture(460, 346, "Singular values of the loadings", description + ".", body))
-
-
-def loading_class(index: int, name: str) -> str:
-    """CSS class of the colour of a loading: V has one of its own."""
-    return "s0" if name == "V" else f"s{1 + (index - 1) % 7}"
+    body = axes.body("Direction, strongest first", "Singular value")
+    return drawing("Singular values of the loadings", description + ".", body, legend=legend)
 
 
 def channels_plot(channels: Channels) -> Drawing:
@@ -154,13 +164,13 @@ def channels_plot(channels: Channels) -> Drawing:
             axes.outside.append(svg.circle(px, py, radius, "bubble", tip))
     named = _name_spots(axes, pixels, radii, [svg.shorten(str(channels.names[i]), 22) for i in usable])
     shares = [f"{100 * s:.0f} %" if np.isfinite(s) else "–" for s in channels.shares]
-    frame = axes.frame(f"First axis of U ({shares[0]} of UUᵀ)", f"Second axis ({shares[1]})")
+    body = axes.body(f"First axis of U ({shares[0]} of UUᵀ)", f"Second axis ({shares[1]})")
     description = f"{len(usable)} channels of {channels.condition} in the plane of U's first two principal axes."
     left = len(usable) - named
     note = (
         f"{left} of {len(usable)} names are left out for want of room: point at a dot to read its name." if left else ""
     )
-    return Drawing(svg.picture(460, 346, f"Channels of {channels.condition}", description, axes.body(frame)), note)
+    return drawing(f"Channels of {channels.condition}", description, body, note=note)
 
 
 def _equal_axes(spots: Array) -> Axes:
@@ -174,42 +184,30 @@ def _equal_axes(spots: Array) -> Axes:
     return axes
 
 
-Box = tuple[float, float, float, float]
-
-
 def _name_spots(axes: Axes, pixels: Array, radii: Array, names: list[str]) -> int:
     """Write names where they overlap nothing, the outermost channels first, and return how many were written."""
-    taken = [(x - r, y - r, x + r, y + r) for (x, y), r in zip(pixels, radii, strict=True)]
+    taken = np.column_stack((pixels - radii[:, None], pixels + radii[:, None]))
+    size = np.array([axes.width, axes.height])
     named = 0
     outwards = np.hypot(*(pixels - pixels.mean(axis=0)).T)
     for i in np.argsort(-outwards, kind="stable")[:MOST_LABELS]:
-        for box in _places(pixels[i], radii[i] + 3, LETTER * len(names[i]), axes.width):
-            inside = box[0] >= 0 and box[1] >= 0 and box[2] <= axes.width and box[3] <= axes.height
-            if inside and not any(_overlap(box, other) for other in taken):
-                axes.word((box[0] + box[2]) / 2, box[3] - 3, names[i], "spot", "middle")
-                taken.append((box[0] - 4, box[1], box[2] + 4, box[3]))
-                named += 1
-                break
+        boxes = _places(pixels[i], radii[i] + 3, LETTER * len(names[i]), axes.width)
+        low, high = boxes[:, None, :2], boxes[:, None, 2:]
+        hit = np.any(np.all((low < taken[:, 2:]) & (taken[:, :2] < high), axis=2), axis=1)
+        free = boxes[~hit & (boxes[:, :2] >= 0).all(axis=1) & (boxes[:, 2:] <= size).all(axis=1)]
+        for left, top, right, bottom in free[:1]:
+            axes.word((left + right) / 2, bottom - 3, names[i], "spot", "middle")
+            taken = np.vstack((taken, [left - 4, top, right + 4, bottom]))
+            named += 1
     return named
 
 
-def _places(spot: Array, away: float, width: float, room: float) -> list[Box]:
-    """Places for a name, best first: beside its dot, above, below, then at its corners."""
-    x, y = float(spot[0]), float(spot[1])
+def _places(spot: Array, away: float, width: float, room: float) -> Array:
+    """Boxes (8, 4) for a name, best first: beside its dot, above, below, then at its corners."""
+    x, y = spot
     side, low, high = 0.6 * away, y - away - 7, y + away + 7
-    middle = min(max(x, width / 2), room - width / 2)
-    corners = (
-        (x + away, y),
-        (x - away - width, y),
-        (middle - width / 2, low),
-        (middle - width / 2, high),
-        (x + side, low + 2),
-        (x - side - width, low + 2),
-        (x + side, high - 2),
-        (x - side - width, high - 2),
-    )
-    return [(left, centre - 7, left + width, centre + 7) for left, centre in corners]
-
-
-def _overlap(a: Box, b: Box) -> bool:
-    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+    middle = min(max(x, width / 2), room - width / 2) - width / 2
+    right, left = x + side, x - side - width
+    lefts = np.array([x + away, x - away - width, middle, middle, right, left, right, left])
+    centres = np.array([y, y, low, high, low + 2, low + 2, high - 2, high - 2])
+    return np.column_stack((lefts, centres - 7, lefts + width, centres + 7))
