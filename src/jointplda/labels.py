@@ -1,6 +1,7 @@
 """Labels of any hashable kind as integer codes (a missing label is -1), and the columns of nuisance conditions."""
 
 from collections.abc import Hashable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,7 +43,9 @@ def encode(labels: Any, *, what: str) -> tuple[IntArray, list[Hashable]]:
     column = _one_column(labels, what)
     if column.dtype.kind in "iubfUS":
         values, codes = np.unique(column, return_inverse=True)
-        return _without_missing(codes.reshape(-1).astype(np.int64), values.tolist())
+        missing = np.array([is_missing(level) for level in values.tolist()], dtype=np.bool_)
+        rank = np.where(missing, MISSING, np.cumsum(~missing) - 1)
+        return rank[codes.reshape(-1)], values[~missing].tolist()
     return _encode_objects(list(column), what)
 
 
@@ -77,10 +80,7 @@ def conditions(channels: Any) -> ConditionColumns:
     if isinstance(channels, ConditionColumns):
         return channels
     if hasattr(channels, "columns") and not isinstance(channels, np.ndarray):
-        names = tuple(str(name) for name in channels.columns)
-        if hasattr(channels, "iloc"):
-            return ConditionColumns(names, tuple(channels.iloc[:, i] for i in range(len(names))))
-        return ConditionColumns(names, tuple(channels[name] for name in channels.columns))
+        return ConditionColumns(tuple(map(str, channels.columns)), tuple(channels[name] for name in channels.columns))
     table: Any = channels
     if isinstance(channels, (list, tuple)) and len(channels) and isinstance(channels[0], (list, np.ndarray)):
         table = _objects_2d(channels)
@@ -149,26 +149,12 @@ def _one_column(labels: Any, what: str) -> AnyArray:
 
 
 def _encode_objects(column: Iterable[Any], what: str) -> tuple[IntArray, list[Hashable]]:
-    index: dict[Hashable, int] = {}
+    known = [None if is_missing(label) else label for label in column]
     try:
-        positions = [MISSING if is_missing(label) else index.setdefault(label, len(index)) for label in column]
+        levels: list[Any] = [label for label in dict.fromkeys(known) if label is not None]
     except TypeError as error:
         raise InputError(f"every label must be hashable ({error}); use strings or numbers.", parameter=what) from None
-    codes = np.array(positions, dtype=np.int64)
-    levels = list(index)
-    try:
-        order = sorted(range(len(levels)), key=levels.__getitem__)  # type: ignore[arg-type]
-    except TypeError:
-        return codes, levels
-    rank = np.empty(len(levels) + 1, dtype=np.int64)
-    rank[order] = np.arange(len(levels))
-    rank[MISSING] = MISSING
-    return rank[codes], [levels[i] for i in order]
-
-
-def _without_missing(codes: IntArray, levels: list[Hashable]) -> tuple[IntArray, list[Hashable]]:
-    missing = np.array([is_missing(level) for level in levels], dtype=bool)
-    if not missing.any():
-        return codes, levels
-    rank = np.where(missing, MISSING, np.cumsum(~missing) - 1)
-    return rank[codes], [level for level, is_out in zip(levels, missing, strict=True) if not is_out]
+    with suppress(TypeError):  # labels of several kinds, which cannot be compared
+        levels = sorted(levels)
+    number = {label: code for code, label in enumerate(levels)}
+    return np.array([number.get(label, MISSING) for label in known], dtype=np.int64), levels

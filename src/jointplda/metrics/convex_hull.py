@@ -5,10 +5,10 @@ non-targets, and t_k / (t_k + n_k) rises with k. Equal error rate, minimum costs
 """
 
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import isotonic_regression
 
 from jointplda._typing import Array, BoolArray
@@ -100,9 +100,9 @@ def labels_in_order(scores: Array, target: BoolArray) -> BoolArray:
         finite = np.clip(scores, -edge, edge)
         low, high = -edge, edge
     scale = 0.5 ** max(float(np.frexp(max(-low, high))[1]) - 1.0, 0.0)
-    if np.isinf(high) or (scale < 1e-10 and _underflows(finite, scale)):
-        order = np.lexsort((~target, scores))
-        return target[order]
+    smallest = np.abs(finite[finite != 0]).min(initial=np.inf) if scale < 1e-10 else 1.0
+    if np.isinf(high) or smallest * scale < _LEAST_NORMAL:  # too few digits would be left
+        return target[np.lexsort((~target, scores))]
     keys = np.empty(len(finite), dtype=np.int64)
     for start in range(0, len(finite), PIECE):
         piece = slice(start, start + PIECE)
@@ -113,12 +113,6 @@ def labels_in_order(scores: Array, target: BoolArray) -> BoolArray:
     return (keys.astype(np.uint8) & 1).view(np.bool_)
 
 
-def _underflows(scores: Array, scale: float) -> bool:
-    """Whether scaling would leave too few digits of the scores nearest to zero."""
-    sizes = np.abs(scores[scores != 0])
-    return bool(sizes.min(initial=np.inf) * scale < _LEAST_NORMAL)
-
-
 def hull_of_labels(labels: BoolArray) -> Hull:
     """Hull of labels in ascending order of score.
 
@@ -126,17 +120,15 @@ def hull_of_labels(labels: BoolArray) -> Hull:
     non-targets came first) are examined label by label.
     """
     whole = len(labels) // 64 * 64
-    words = np.packbits(labels[:whole]).view(np.uint64)
-    ones = np.bitwise_count(words).astype(np.float64)
+    ones = np.bitwise_count(np.packbits(labels[:whole]).view(np.uint64)).astype(np.float64)
     rest = labels[whole:].astype(np.float64)
     counts = np.array([np.concatenate((ones, rest)), np.concatenate((64.0 - ones, 1.0 - rest))])
     closer = _may_reach_below(*counts)
-    closer[len(words) :] = False
-    sizes, fine = _blocks_of_bytes(words[closer[: len(words)]].view(np.uint8))
-    blocks = np.ones(len(closer), dtype=np.int64)
-    blocks[closer] = sizes.reshape(-1, 8).sum(axis=1)
-    merged = np.repeat(counts, blocks, axis=1)
-    merged[:, np.repeat(closer, blocks)] = fine
+    closer[len(ones) :] = False
+    fine = labels[:whole].reshape(-1, 64)[closer[: len(ones)]].ravel().astype(np.float64)
+    sizes = np.where(closer, 64, 1)
+    merged = np.repeat(counts, sizes, axis=1)
+    merged[:, np.repeat(closer, sizes)] = fine, 1.0 - fine
     return pool(*merged)
 
 
@@ -149,25 +141,6 @@ def _may_reach_below(targets: Array, nontargets: Array) -> BoolArray:
     below = np.interp(index, vertices, np.concatenate(([0.0], np.cumsum(coarse.targets))))
     corner = below[:-1] + np.diff(below) * nontargets / size
     return np.asarray(corner > np.cumsum(targets) - targets - 1e-6)
-
-
-def _blocks_of_bytes(runs: NDArray[np.uint8]) -> tuple[NDArray[np.int64], Array]:
-    """Pooled blocks within each run of eight labels: the number in each run, and their counts, shape (2, blocks)."""
-    counts, starts, table = _table_of_bytes()
-    used = counts[runs]
-    ends = np.cumsum(used)
-    entries = np.arange(used.sum()) + np.repeat(starts[runs] - ends + used, used)
-    return used, table[:, entries]
-
-
-@cache
-def _table_of_bytes() -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
-    """For each of the 256 runs of eight labels: the number of pooled blocks, where they start, and the blocks."""
-    runs = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float64)
-    pooled = [pool(run, 1.0 - run) for run in runs]
-    counts = np.array([len(each.targets) for each in pooled])
-    table = np.concatenate([(each.targets, each.nontargets) for each in pooled], axis=1)
-    return counts, np.cumsum(counts) - counts, table
 
 
 def _shares(counts: Array) -> Array:
