@@ -95,12 +95,10 @@ def conditions(channels: Any) -> ConditionColumns:
 
 def match_conditions(expected: tuple[str, ...], names: tuple[str, ...]) -> list[int]:
     """Positions in ``names`` of the expected conditions: by name if both have names of their own, else by position."""
+    wanted, got = (f"({', '.join(each)})" for each in (expected, names))
     if len(expected) != len(names):
-        raise InputError(
-            f"expected {len(expected)} nuisance condition(s) {_in_brackets(expected)}, got {len(names)} column(s) "
-            f"{_in_brackets(names)}.",
-            parameter="channels",
-        )
+        problem = f"expected {len(expected)} nuisance condition(s) {wanted}, got {len(names)} column(s) {got}."
+        raise InputError(problem, parameter="channels")
     if names == expected or are_placeholders(names) or are_placeholders(expected):
         return list(range(len(names)))
     if len(set(names)) == len(names) and set(names) == set(expected):
@@ -108,7 +106,7 @@ def match_conditions(expected: tuple[str, ...], names: tuple[str, ...]) -> list[
     s, them = ("s", "them") if len(expected) > 1 else ("", "it")
     known, files = ", ".join(f'"{name}"' for name in expected), ", ".join(f"utt2{name}" for name in expected)
     raise InputError(
-        f"expected the condition(s) {_in_brackets(expected)}, got {_in_brackets(names)}.",
+        f"expected the condition(s) {wanted}, got {got}.",
         parameter="channels",
         remedy=Advice(
             "Rename the columns, or give them without names, in the order of training.",
@@ -120,10 +118,6 @@ def match_conditions(expected: tuple[str, ...], names: tuple[str, ...]) -> list[
 def are_placeholders(names: tuple[str, ...]) -> bool:
     """Whether these are the names that columns without a name of their own get."""
     return names == ("channel",) or names == tuple(f"channel{i}" for i in range(len(names)))
-
-
-def _in_brackets(names: tuple[str, ...]) -> str:
-    return f"({', '.join(names)})"
 
 
 def _objects_2d(rows: Sequence[Any]) -> AnyArray:

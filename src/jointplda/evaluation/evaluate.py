@@ -92,21 +92,7 @@ class Coded:
 
 @dataclass(frozen=True)
 class EvaluationSettings:
-    """Settings of an evaluation.
-
-    Parameters
-    ----------
-    draws : int
-        Number of bootstrap draws; 0 for no intervals.
-    level : float
-        Coverage of the intervals.
-    priors : sequence of float
-        Target priors of the detection costs.
-    is_llr : bool
-        False for scores such as cosines.
-    seed : int
-        Seed of the draws.
-    """
+    """Settings of an evaluation: those of ``metrics.bootstrap``, and no intervals with 0 draws."""
 
     draws: int = 1000
     level: float = 0.9
@@ -172,8 +158,7 @@ def evaluate(
     drawn = settings.draws if sides.enroll_speakers is not None and sides.test_speakers is not None else 0
     speakers = speaker_codes(sides.enroll_speakers, sides.test_speakers, len(mask))[:2] if drawn else None
     parts, most = {}, 0
-    for name, members in _members(mask, same, sides.conditions):
-        chosen: Any = slice(None) if members is None else members
+    for name, chosen in _members(mask, same, sides.conditions):
         pairs = None if speakers is None else (speakers[0][chosen], speakers[1][chosen])
         parts[name], count = _part(values[chosen], mask[chosen], pairs, settings, _named(callback, name))
         most = max(most, count)
@@ -210,9 +195,9 @@ def _named(callback: ProgressCallback | None, part: str) -> ProgressCallback | N
 
 def _members(
     target: BoolArray, same: NDArray[np.int8] | None, conditions: Mapping[str, Any]
-) -> Iterator[tuple[str, BoolArray | None]]:
-    """The name and the trials of each part; None stands for all trials."""
-    yield POOLED, None
+) -> Iterator[tuple[str, Any]]:
+    """The name of each part, and an index of its trials."""
+    yield POOLED, slice(None)
     if same is not None:
         for name, members in type_pairs(target, same == 1).items():
             yield name, members & (same >= 0)

@@ -83,10 +83,10 @@ def _check_matched(
     pairs = scores.trials.codes
     extra = np.flatnonzero(~np.isin(pairs, pairs[rows[matched]]))
     if not matched.any():
+        wanted, known = (_shown_pairs(each, np.arange(min(len(each), 1))) for each in (key, scores.trials))
         raise InputError(
-            f"no trial of the key has a score: the key has {_first_pair(key)}, the scores have "
-            f"{_first_pair(scores.trials)}. Check that the ids are written alike, and that enrollment and test come in "
-            "the same order."
+            f"no trial of the key has a score: the key has {wanted}, the scores have {known}. Check that the ids are "
+            "written alike, and that enrollment and test come in the same order."
         )
     if not len(missing) and not len(extra):
         return
@@ -139,17 +139,12 @@ def model_labels(of_samples: Mapping[str, str], models: Mapping[str, Sequence[st
 
 def same_channel(enroll: Sequence[set[str]], test: Names, trials: Trials) -> NDArray[np.int8]:
     """1 where the test sample's channel is among the model's channels, 0 where not, -1 where either is not known."""
-    levels = sorted({label for each in enroll for label in each} | {str(label) for label in test if label})
-    number = {label: index for index, label in enumerate(levels)}
-    member = np.zeros((len(enroll), len(levels) + 1), dtype=np.bool_)
-    for row, each in enumerate(enroll):
-        member[row, [number[label] for label in each]] = True
-    codes = np.array([number.get(str(label), len(levels)) for label in test], dtype=np.int64)
-    result = member[trials.enroll, codes[trials.test]].astype(np.int8)
-    labelled = np.asarray(member.any(axis=1))
-    unknown = ~labelled[trials.enroll] | (codes[trials.test] == len(levels))
-    result[unknown] = -1
-    return result
+    levels, codes = np.unique(test, return_inverse=True)
+    names = levels.tolist()
+    member = np.fromiter((name in each for each in enroll for name in names), dtype=np.int8)
+    member = member.reshape(len(enroll), len(names))
+    known = np.array([len(each) > 0 for each in enroll], dtype=np.bool_)[trials.enroll] & (test != "")[trials.test]
+    return np.where(known, member[trials.enroll, codes[trials.test]], np.int8(-1))
 
 
 def pair_conditions(enroll: Sequence[set[str]], test: Names, trials: Trials) -> Coded:
@@ -163,11 +158,7 @@ def pair_conditions(enroll: Sequence[set[str]], test: Names, trials: Trials) -> 
     return Coded(codes[first[trials.enroll], second[trials.test]], names)
 
 
-def _first_pair(trials: Trials) -> str:
-    return repr(" ".join(trials.pair(0))) if len(trials) else "no trials"
-
-
 def _shown_pairs(trials: Trials, rows: IntArray) -> str:
     """The first few pairs of the given rows."""
     shown = ", ".join(repr(" ".join(trials.pair(int(row)))) for row in rows[:5])
-    return shown + (", ..." if len(rows) > 5 else "")
+    return shown + (", ..." if len(rows) > 5 else "") or "no trials"

@@ -5,14 +5,15 @@ from os import PathLike
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jointplda._identifiers import listed
 from jointplda._typing import AnyArray, BoolArray, IntArray, Names
 from jointplda.errors import InputError
 from jointplda.evaluation.evaluate import TrialSides
+from jointplda.evaluation.join import same_channel
 from jointplda.formats import match_ids, read_trials
 from jointplda.labels import ConditionColumns
+from jointplda.trial_list import Trials
 
 MOST_PAIRS = 50_000_000
 NO_CONDITIONS = ConditionColumns((), ())
@@ -120,19 +121,12 @@ def trials_of(
         target = test.speakers[pairs[:, 0]] == test.speakers[pairs[:, 1]]
     else:
         pairs, target = _listed(test, trials, allow_missing)
-    speaker = np.unique(test.speakers, return_inverse=True)[1]
-    sides = TrialSides(speaker[pairs[:, 0]], speaker[pairs[:, 1]], _same_channel(test, pairs))
-    return Experiment(train, test, pairs, sides, target)
-
-
-def _same_channel(test: LabelledSamples, pairs: IntArray) -> NDArray[np.int8] | None:
-    """1 where both sides share the channel of the first condition, 0 where not, -1 where it is not known."""
-    if not test.channels.values:
-        return None
-    labels = test.channels.values[0]
-    channel, known = np.unique(labels, return_inverse=True)[1], labels != ""
-    left, right = pairs.T
-    return np.where(known[left] & known[right], (channel[left] == channel[right]).astype(np.int8), np.int8(-1))
+    same = None
+    if test.channels.values:
+        labels = test.channels.values[0]
+        same = same_channel([{label} - {""} for label in labels.tolist()], labels, Trials(test.ids, test.ids, *pairs.T))
+    first, second = np.unique(test.speakers, return_inverse=True)[1][pairs.T]
+    return Experiment(train, test, pairs, TrialSides(first, second, same), target)
 
 
 def _listed(test: LabelledSamples, trials: str | PathLike[str], allow_missing: bool) -> tuple[IntArray, BoolArray]:

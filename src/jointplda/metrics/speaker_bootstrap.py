@@ -121,8 +121,7 @@ def bootstrap(
     -----
     More than ``EXACT_BINS`` distinct scores are binned by rank, with bins that grow by 2 % from low targets and high
     non-targets, where the thresholds are. The rates of a draw are exact at the edges of bins, and the Bayes thresholds
-    of ``priors`` are edges. Costs at the best threshold
-    may then be up to 0.5 % high.
+    of ``priors`` are edges. Costs at the best threshold may then be up to 0.5 % high.
     """
     values, mask = as_trials(scores, target)
     if draws < 1:
@@ -199,11 +198,8 @@ def _edges(scores: Array, target: BoolArray, thresholds: Sequence[float]) -> Arr
     distinct = np.unique(scores)
     if len(distinct) > EXACT_BINS:
         targets, nontargets = np.sort(scores[target]), np.sort(scores[~target])
-        chosen = [
-            targets[spread_ranks(len(targets), _FINE, _COARSE)],
-            nontargets[spread_ranks(len(nontargets), _COARSE, _FINE)],
-        ]
-        distinct = np.unique(np.concatenate(chosen))
+        lower = targets[spread_ranks(len(targets), _FINE, _COARSE)]
+        distinct = np.union1d(lower, nontargets[spread_ranks(len(nontargets), _COARSE, _FINE)])
     return np.union1d(distinct, thresholds)
 
 
