@@ -6,20 +6,13 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from jointplda._typing import AnyArray, Array, BoolArray
+from jointplda._typing import AnyArray, Array
 from jointplda.calibration.pav import pav_curve
-from jointplda.evaluation.evaluate import POOLED, Evaluation, Part
+from jointplda.evaluation.evaluate import POOLED, Evaluation
 from jointplda.metrics.measures import bayes_threshold
 from jointplda.metrics.sorted_trials import SortedTrials, roc_for_drawing
 from jointplda.metrics.trial_types import CROSS, SAME, TRIAL_TYPES, TYPE_PAIRS
-from jointplda.report.content import (
-    Channels,
-    Curve,
-    Distribution,
-    OperatingPoint,
-    System,
-    Training,
-)
+from jointplda.report.content import Channels, Curve, Distribution, OperatingPoint, System, Training
 
 BINS = 10, 80  # fewest and most bins of a histogram; between them 2 n^(1/3), the rule of Rice
 CURVE_POINTS = 400
@@ -40,15 +33,22 @@ def system_of(name: str, result: Evaluation, *, description: str = "", model: An
     """
     order = np.argsort(result.scores)
     trials = SortedTrials(result.scores[order], result.target[order])
-    same = None if result.same_channel is None else result.same_channel[order]
-    members = {} if same is None else {SAME: same == 1, CROSS: same == 0}
+    truth = {"target": trials.target, "non-target": ~trials.target}
+    det, types = {POOLED: _det(trials)}, truth
+    if result.same_channel is not None:
+        where = {SAME: result.same_channel[order] == 1, CROSS: result.same_channel[order] == 0}
+        types = {each: where[channel] & truth[kind] for each, (channel, kind) in TRIAL_TYPES.items()}
+        for part, (first, second) in TYPE_PAIRS.items():
+            if result.parts[part].measures is not None:
+                det[part] = _det(trials.take(types[f"{first} target"] | types[f"{second} non-target"]))
+    histograms = {each: _distribution(trials.scores[mask]) for each, mask in types.items()}
     return System(
         name=name,
         metrics={part: each.estimates for part, each in result.parts.items() if each.measures is not None},
         counts={part: (each.targets, each.nontargets) for part, each in result.parts.items()},
-        det=_det_curves(trials, members, result.parts),
+        det=det,
         points=_points(trials, result),
-        histograms=_distributions(trials, members),
+        histograms={each: histogram for each, histogram in histograms.items() if histogram is not None},
         tippett={"target": _tippett(trials.targets), "non-target": _tippett(trials.nontargets)},
         pav=_pav(trials),
         is_llr=result.is_llr,
@@ -89,26 +89,15 @@ def _channels(loadings: Mapping[str, AnyArray], training: Any) -> list[Channels]
         x = np.asarray(training.channel_means[start : start + size]).reshape(len(labels), U.shape[1])
         start += size
         _, lengths, axes = np.linalg.svd(U, full_matrices=False)
-        at = x @ axes.T * lengths
-        shares = np.append(lengths**2 / np.sum(lengths**2), 0.0)
-        at = at[:, :2] if at.shape[1] > 1 else np.column_stack((at, np.zeros(len(at))))
+        at = np.pad(x @ axes.T * lengths, ((0, 0), (0, 1)))[:, :2]
+        first, second = np.append(lengths**2 / np.sum(lengths**2), 0.0)[:2].tolist()
         numbers = np.asarray(counts).astype(np.int64)
-        positions.append(
-            Channels(name, [str(label) for label in labels], at, numbers, (float(shares[0]), float(shares[1])))
-        )
+        positions.append(Channels(name, [str(label) for label in labels], at, numbers, (first, second)))
     return positions
 
 
-def _det_curves(trials: SortedTrials, members: Mapping[str, BoolArray], parts: Mapping[str, Part]) -> dict[str, Curve]:
-    """Steps of the ROC, pooled and of the pairs of trial types; ``members`` of a channel are none if not known."""
-    curves = {POOLED: _det(trials)}
-    for name, (of_targets, of_nontargets) in TYPE_PAIRS.items() if members else ():
-        if name in parts and parts[name].measures is not None:
-            curves[name] = _det(trials.take(np.where(trials.target, members[of_targets], members[of_nontargets])))
-    return curves
-
-
 def _det(trials: SortedTrials) -> Curve:
+    """Steps of the ROC, as many as the axes of a DET plot resolve."""
     _, p_miss, p_fa = roc_for_drawing(trials)
     grid = np.stack([np.round(ndtri(np.clip(p, _EDGE, 1 - _EDGE)) * _GRID) for p in (p_miss, p_fa)])
     moved = np.any(grid[:, 1:] != grid[:, :-1], axis=0)
@@ -130,16 +119,8 @@ def _points(trials: SortedTrials, result: Evaluation) -> list[OperatingPoint]:
     return points
 
 
-def _distributions(trials: SortedTrials, members: Mapping[str, BoolArray]) -> dict[str, Distribution]:
-    """Histograms by truth and shared channel, each over the range of its own scores."""
-    truth = {"target": trials.target, "non-target": ~trials.target}
-    types = {name: members[where] & truth[kind] for name, (where, kind) in TRIAL_TYPES.items() if members}
-    histograms = {name: _distribution(trials.scores[mask]) for name, mask in (types or truth).items()}
-    return {name: histogram for name, histogram in histograms.items() if histogram is not None}
-
-
 def _distribution(ordered: Array) -> Distribution | None:
-    """Histogram of scores in ascending order; at most ``_OUTSIDE`` of them fall outside at either end."""
+    """Histogram over the range of these scores, ascending; at most ``_OUTSIDE`` of them are outside at either end."""
     finite = ordered[np.isfinite(ordered)]
     if not len(finite):
         return None

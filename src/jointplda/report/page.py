@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from importlib.resources import files
 from os import PathLike
@@ -12,23 +12,10 @@ from jointplda.evaluation.evaluate import POOLED
 from jointplda.metrics.trial_types import CROSS_SAME
 from jointplda.report.content import Page, System, Training
 from jointplda.report.glossary import GLOSSARY
-from jointplda.report.plots import (
-    bars_plot,
-    det_plot,
-    histograms_plot,
-    pav_plot,
-    system_class,
-    tippett_plot,
-)
+from jointplda.report.plots import bars_plot, det_plot, histograms_plot, pav_plot, system_class, tippett_plot
 from jointplda.report.svg import Drawing, entry, words
 from jointplda.report.tables import headline, part_title, parts_of, table
-from jointplda.report.training_plots import (
-    attempts_plot,
-    channels_plot,
-    shares_plot,
-    singular_plot,
-    trace_plot,
-)
+from jointplda.report.training_plots import attempts_plot, channels_plot, shares_plot, singular_plot, trace_plot
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 _ICON = (
@@ -51,14 +38,21 @@ def render(page: Page) -> str:
     sections = '<p class="none">There are no systems to show.</p>'
     if page.systems:
         sections = "".join(make(page) for make in (_headline, _by_channel, _figures, _det, _systems))
+    sections += _section("meaning", "What the numbers mean", "", _list("glossary", GLOSSARY.items()))
+    facts = _list("facts", page.facts) if page.facts else '<p class="none">No facts were recorded.</p>'
+    sections += _section("facts", "Facts", "", facts)
+    styles = _asset("page.css")
+    if len(page.systems) > 1:
+        chosen = ",".join(f"#tab{i}:checked~.panels>.panel{i}" for i in range(len(page.systems)))
+        styles += f"@media screen{{{chosen}{{display:block}}}}\n"
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
         f'<title>{title}</title>\n<link rel="icon" href="{_ICON}">\n'
-        f"<style>\n{_asset('page.css')}{_tab_rules(len(page.systems))}</style>\n</head>\n<body>\n"
-        f"{_header(page, title)}\n<main>\n{sections}{_glossary()}{_facts(page)}</main>\n"
+        f"<style>\n{styles}</style>\n</head>\n<body>\n"
+        f"{_header(page, title)}\n<main>\n{sections}</main>\n"
         f"<footer>jointplda {words(version('jointplda'))}</footer>\n"
         f"<script>\n{_asset('page.js')}</script>\n</body>\n</html>\n"
     )
@@ -92,16 +86,20 @@ def _section(name: str, title: str, lead: str, body: str) -> str:
 
 def _figure(drawing: Drawing, caption: str, legend: str = "", title: str = "", level: int = 4) -> str:
     head = f"<h{level}>{words(title)}</h{level}>" if title else ""
-    below, legend = " ".join(text for text in (caption, words(drawing.note)) if text), legend or _keys(drawing.legend)
+    below, keys = f"{caption} {words(drawing.note)}".strip(), _keys(legend or drawing.legend)
     if drawing.body.startswith("<p"):
-        below, legend = "", ""
-    return f"<figure><div>{head}{legend}</div>{drawing.body}<figcaption>{below}</figcaption></figure>"
+        below, keys = "", ""
+    return f"<figure><div>{head}{keys}</div>{drawing.body}<figcaption>{below}</figcaption></figure>"
+
+
+def _keys(items: str) -> str:
+    return f'<ul class="legend">{items}</ul>' if items else ""
 
 
 def _legend(systems: Sequence[System], shape: str, extra: str = "") -> str:
     colours = [system_class(i, len(systems)) for i in range(len(systems))]
     named = zip(colours, systems, strict=True)
-    return _keys("".join(entry(css, shape, system.name, f' data-key="{css}"') for css, system in named) + extra)
+    return "".join(entry(css, shape, system.name, f' data-key="{css}"') for css, system in named) + extra
 
 
 def _headline(page: Page) -> str:
@@ -171,12 +169,7 @@ def _det(page: Page) -> str:
     if marks:
         priors = ", ".join(dict.fromkeys(f"{p.prior:g}" for s in page.systems for p in s.points))
         lead += f" The dots on the pooled curves are for target priors of {priors}."
-    return _section("det", "Detection error trade-off", lead, _legend(page.systems, "line", marks) + shown)
-
-
-def _tab_rules(count: int) -> str:
-    chosen = ",".join(f"#tab{i}:checked~.panels>.panel{i}" for i in range(count))
-    return f"@media screen{{{chosen}{{display:block}}}}\n" if count > 1 else ""
+    return _section("det", "Detection error trade-off", lead, _keys(_legend(page.systems, "line", marks)) + shown)
 
 
 def _systems(page: Page) -> str:
@@ -215,10 +208,6 @@ def _panel(page: Page, system: System, css: str) -> str:
     return f'<h3><i class="swatch {css}"></i>{words(system.name)}</h3>{trained}<div class="pair">{figures}</div>'
 
 
-def _keys(items: str) -> str:
-    return f'<ul class="legend">{items}</ul>' if items else ""
-
-
 def _training(training: Training) -> str:
     objective = words(training.objective_name or "objective")
     figures = _figure(trace_plot(training), f"The {objective} of EM by iteration.", title="Training")
@@ -244,12 +233,6 @@ def _training(training: Training) -> str:
     return figures
 
 
-def _glossary() -> str:
-    items = "".join(f"<div><dt>{words(term)}</dt><dd>{words(text)}</dd></div>" for term, text in GLOSSARY.items())
-    return _section("meaning", "What the numbers mean", "", f'<dl class="glossary">{items}</dl>')
-
-
-def _facts(page: Page) -> str:
-    rows = "".join(f"<div><dt>{words(name)}</dt><dd>{words(value)}</dd></div>" for name, value in page.facts)
-    body = f'<dl class="facts">{rows}</dl>' if rows else '<p class="none">No facts were recorded.</p>'
-    return _section("facts", "Facts", "", body)
+def _list(css: str, pairs: Iterable[tuple[str, str]]) -> str:
+    items = "".join(f"<div><dt>{words(term)}</dt><dd>{words(text)}</dd></div>" for term, text in pairs)
+    return f'<dl class="{css}">{items}</dl>'
