@@ -64,15 +64,15 @@ def training_of(model: Any) -> Training:
     estimator = getattr(estimator, "best_estimator_", estimator)
     fitted = estimator.fitted_
     loadings = {factor.name: factor.loading for factor in fitted.channel_factors if factor.rank}
-    singular = {"V": _singular_values(fitted.factors[0].loading)}
+    spectra = {"V": np.linalg.svd(fitted.factors[0].loading, compute_uv=False)}
     for name, U in loadings.items():
-        singular["U" if len(loadings) == 1 else f"U ({name})"] = _singular_values(U)
+        spectra["U" if len(loadings) == 1 else f"U ({name})"] = np.linalg.svd(U, compute_uv=False)
     penalised = estimator.noise_prior > 0 or estimator.speaker_prior > 0
     return Training(
         objective=fitted.trace.log_likelihoods,
         objective_name="log-likelihood with priors" if penalised else "log-likelihood",
         converged=fitted.trace.converged,
-        singular_values=singular,
+        singular_values=spectra,
         variance_shares=fitted.variance_shares,
         channels=_channels(loadings, fitted.training),
         attempts=candidates,
@@ -113,8 +113,8 @@ def _points(trials: SortedTrials, result: Evaluation) -> list[OperatingPoint]:
     outline, points = measures.hull, []
     for prior in measures.min_dcf:
         best = int(np.argmin(prior * outline.p_miss + (1 - prior) * outline.p_fa))
-        p_miss, p_fa = trials.rates(np.array([bayes_threshold(prior)]))
-        actual = (float(p_fa[0]), float(p_miss[0])) if result.is_llr else None
+        p_miss, p_fa = map(float, trials.rates(np.asarray(bayes_threshold(prior))))
+        actual = (p_fa, p_miss) if result.is_llr else None
         points.append(OperatingPoint(prior, (float(outline.p_fa[best]), float(outline.p_miss[best])), actual))
     return points
 
@@ -146,7 +146,3 @@ def _pav(trials: SortedTrials) -> Curve:
     finite = trials.take(np.isfinite(trials.scores))
     one_class = finite.target.all() or not finite.target.any()
     return Curve(np.zeros(0), np.zeros(0)) if one_class else Curve(*pav_curve(finite))
-
-
-def _singular_values(loading: AnyArray) -> Array:
-    return np.asarray(np.linalg.svd(loading, compute_uv=False), dtype=np.float64)

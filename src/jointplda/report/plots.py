@@ -20,14 +20,7 @@ _LOWEST = (0.01, 0.001, 0.0001, 0.00001)
 _HIGHEST = ((0.015, 0.05), (0.03, 0.1), (0.06, 0.2), (0.12, 0.4), (0.3, 0.6), (0.45, 0.8))
 """Ends of DET axes: an equal error rate up to the first is shown on axes up to the second."""
 
-TYPE_CLASS = {
-    "same target": "t1",
-    "cross target": "t2",
-    "same non-target": "n1",
-    "cross non-target": "n2",
-    "target": "t1",
-    "non-target": "n1",
-}
+TYPE_CLASS = {**dict(zip(TRIAL_TYPES, ("t1", "t2", "n1", "n2"), strict=True)), "target": "t1", "non-target": "n1"}
 
 
 def system_class(index: int, count: int) -> str:
@@ -39,14 +32,6 @@ def percent(share: float) -> str:
     """A share in percent, with two digits below 10 % and one above."""
     digits = 2 if share < 0.0995 else 1
     return f"{100 * share:.{digits}f}\u00a0%"
-
-
-def part_words(part: str) -> tuple[str, str]:
-    """Two short lines that say which trials a part holds."""
-    if part not in TYPE_PAIRS:
-        return "all trials", part
-    of_targets, of_nontargets = TYPE_PAIRS[part]
-    return f"{of_targets} targets", f"{of_nontargets} non-targets"
 
 
 def bars_plot(systems: Sequence[System]) -> Drawing:
@@ -63,10 +48,11 @@ def bars_plot(systems: Sequence[System]) -> Drawing:
     behind = ""
     for j, part in enumerate(parts):
         centre = (j + 0.5) * slot
-        first, second = part_words(part)
+        of_targets, of_nontargets = TYPE_PAIRS.get(part, ("", ""))
+        lines = (f"{of_targets} targets", f"{of_nontargets} non-targets") if of_targets else ("all trials", part)
         css = "strong" if part == CROSS_SAME else "name"
-        axes.word(centre, axes.height + 20, first, css, "middle")
-        axes.word(centre, axes.height + 36, second, css, "middle")
+        for y, line in zip((20, 36), lines, strict=True):
+            axes.word(centre, axes.height + y, line, css, "middle")
         if part == CROSS_SAME and len(parts) > 1:
             behind = svg.box(j * slot + 4, -20, slot - 8, axes.height + 64, "band")
         start = centre - bar * len(systems) / 2
@@ -154,22 +140,19 @@ def _equal_error(curve: Curve) -> float:
 
 def histograms_plot(system: System) -> Drawing:
     """Histograms of the scores: of trials within a channel above, across channels below."""
-    drawn = {name: d for name, d in system.histograms.items() if _countable(d)}
+    drawn = {n: d for n, d in system.histograms.items() if np.isfinite(d.edges).all() and np.nansum(d.density) > 0}
     if not drawn:
         return nothing("No scores to count.")
-    known = [name for name in TRIAL_TYPES if name in drawn]
-    drawn = {name: drawn[name] for name in known} or drawn
-    if known:
-        rows = [(channel, [n for n in known if TRIAL_TYPES[n][0] == channel]) for channel in (SAME, CROSS)]
-    else:
-        rows = [("", list(drawn))]
-    rows = [(channel, names) for channel, names in rows if names]
+    drawn = {name: drawn[name] for name in TRIAL_TYPES if name in drawn} or drawn
+    places = {name: TRIAL_TYPES.get(name, ("",))[0] for name in drawn}
+    rows = [(where, [name for name in drawn if places[name] == where]) for where in (SAME, CROSS, "")]
+    rows = [(where, names) for where, names in rows if names]
     low = min(float(d.edges[0]) for d in drawn.values())
     high = max(float(d.edges[-1]) for d in drawn.values())
     if system.is_llr:
         low, high = min(low, 0.0), max(high, 0.0)
     x = scales.linear(low, high, 7)
-    top = max(float(np.nanmax(drawn[name].density)) for _, names in rows for name in names)
+    top = max(float(np.nanmax(d.density)) for d in drawn.values())
     bodies, tall = [], 132.0 if len(rows) == 2 else 280.0
     for k, (channel, names) in enumerate(rows):
         axes = Axes(x, scales.linear(0, top * 1.08, 3), left=14, top=10 + k * (tall + 10), width=432, height=tall)
@@ -189,14 +172,6 @@ def histograms_plot(system: System) -> Drawing:
     note = f"Beyond the edges: {note}." if note else ""
     legend = "".join(entry(TYPE_CLASS.get(name, "t1"), "area", name) for name in system.histograms)
     return drawing(f"Scores of {system.name}", description, *bodies, note=note, legend=legend)
-
-
-def _countable(histogram: Distribution) -> bool:
-    return (
-        len(histogram.density) > 0
-        and bool(np.isfinite(histogram.edges).all())
-        and float(np.nansum(histogram.density)) > 0
-    )
 
 
 def _outside(name: str, histogram: Distribution) -> str:
@@ -242,14 +217,9 @@ def pav_plot(system: System) -> Drawing:
     if finite.sum() < 2:
         return nothing("No PAV plot: targets and non-targets do not overlap, or one of them is absent.")
     x, y = system.pav.x[finite], system.pav.y[finite]
-    low, high = float(x.min()), float(x.max())
-    bottom, top = float(y.min()), float(y.max())
     if system.is_llr:
-        low, high = _around(min(low, bottom), max(high, top))
-        bottom, top = low, high
-    else:
-        bottom, top = _around(bottom, top)
-        low, high = _around(low, high)
+        x = y = np.concatenate((x, y))
+    (low, high), (bottom, top) = (_around(float(values.min()), float(values.max())) for values in (x, y))
     axes = Axes(scales.linear(low, high, 7), scales.linear(bottom, top, 7))
     if system.is_llr:
         axes.line([low, high], [low, high], "faint")

@@ -46,10 +46,8 @@ class Scale:
         """Share of the axis: 0 at ``low``, 1 at ``high``; infinities fall on the ends, NaN stays NaN."""
         ends = self.warp(np.array([self.low, self.high]))
         warped = self.warp(np.asarray(values, dtype=np.float64))
-        finite = np.where(np.isfinite(warped), warped, 0.0)
-        share = np.clip((finite - ends[0]) / (ends[1] - ends[0]), -_FARTHEST, _FARTHEST)
-        share = np.where(np.isposinf(warped), 1.0, np.where(np.isneginf(warped), 0.0, share))
-        return np.where(np.isnan(warped), np.nan, share)
+        share = np.clip((warped - ends[0]) / (ends[1] - ends[0]), -_FARTHEST, _FARTHEST)
+        return np.where(np.isinf(warped), warped > 0, share)
 
 
 def linear(low: float, high: float, count: int = 6, *, whole: bool = False) -> Scale:

@@ -12,8 +12,6 @@ from jointplda.report.content import Page, System
 from jointplda.report.plots import system_class
 from jointplda.report.svg import words
 
-_ORDER = {kind: rank for rank, kind in enumerate(MeasureKind)}
-
 
 def part_title(part: str) -> str:
     """A part of the trials in words."""
@@ -32,7 +30,7 @@ def parts_of(systems: Sequence[System]) -> list[str]:
 def metrics_of(systems: Sequence[System], part: str) -> list[Measure]:
     """Every measure of a part: EER, the costs of log-likelihood ratios, then detection costs."""
     measures = dict.fromkeys(measure for system in systems for measure in system.metrics.get(part, {}))
-    return sorted(measures, key=lambda measure: _ORDER[measure.kind])
+    return sorted(measures, key=lambda measure: list(MeasureKind).index(measure.kind))
 
 
 def table(page: Page, part: str) -> str:

@@ -42,12 +42,11 @@ def trace_plot(training: Training) -> Drawing:
         axes.line(iterations, values)
         for i, value in zip(iterations, values, strict=True) if len(values) <= 30 else ():
             axes.dot(float(i), float(value), 2.4, "filled")
-    description = f"{training.objective_name} over {len(objective)} iterations, up to {objective[finite][-1]:.6g}."
+    final = f"{objective[finite][-1]:.6g}"
+    description = f"{training.objective_name} over {len(objective)} iterations, up to {final}."
     body = axes.body("Iteration", f"{name}, nats per sample" if values is gap else name)
     end = "converged" if training.converged else "stopped before it converged"
-    note = f"EM {end} after {len(objective)} iterations, at {objective[finite][-1]:.6g} nats per sample.".replace(
-        "-", "−"
-    )
+    note = f"EM {end} after {len(objective)} iterations, at {final} nats per sample.".replace("-", "−")
     return drawing("EM's objective", description, body, note=note)
 
 
@@ -97,14 +96,11 @@ def write_attempts(training: Training, path: str | PathLike[str]) -> None:
 
 def shares_plot(training: Training) -> Drawing:
     """One bar of the variance of an embedding, divided among speaker, channel, the two together, and noise."""
-    shares = {name: share for name, share in training.variance_shares.items() if np.isfinite(share) and share > 0}
-    if not shares:
-        return nothing("The shares of variance are not known.")
     width, bars, start, legend, parts = 444.0, [], 8.0, "", []
-    for k, name in enumerate(training.variance_shares):
-        if name not in shares:
+    for k, (name, share) in enumerate(training.variance_shares.items()):
+        if not (np.isfinite(share) and share > 0):
             continue
-        length, shown = shares[name] * width, f"{100 * shares[name]:.0f}\u00a0%"
+        length, shown = share * width, f"{100 * share:.0f}\u00a0%"
         said = "the two together" if name == "interaction" else name
         bars.append(f'<g class="s{k % 8}">{svg.box(start, 8, length, 34, "bar", f"{said}: {shown}")}</g>')
         if length > LETTER * len(shown) + 4:
@@ -112,9 +108,10 @@ def shares_plot(training: Training) -> Drawing:
         start += length
         legend += entry(f"s{k % 8}", "bar", said)
         parts.append(f"{said} {shown}")
-    text = ", ".join(parts)
-    note = f"Of the variance: {text}."
-    return drawing("Shares of the variance", f"{text}.", *bars, height=72, note=note, legend=legend)
+    if not parts:
+        return nothing("The shares of variance are not known.")
+    text = ", ".join(parts) + "."
+    return drawing("Shares of the variance", text, *bars, height=72, note=f"Of the variance: {text}", legend=legend)
 
 
 def singular_plot(training: Training) -> Drawing:
@@ -125,11 +122,9 @@ def singular_plot(training: Training) -> Drawing:
         return nothing("There are no loadings, hence no singular values.")
     longest = max(len(v) for v in spectra.values())
     every = np.concatenate(list(spectra.values()))
-    positive = every[every > 0]
-    if len(positive) == len(every) and positive.max() > 300 * positive.min():
-        y = scales.log(float(positive.min()), float(positive.max()))
-    else:
-        y = scales.linear(0.0, float(every.max()) * 1.05 or 1.0, 5)
+    y = scales.linear(0.0, float(every.max()) * 1.05 or 1.0, 5)
+    if every.min() > 0 and every.max() > 300 * every.min():
+        y = scales.log(float(every.min()), float(every.max()))
     axes = Axes(scales.linear(0.5, longest + 0.5, min(8, longest), whole=True), y)
     legend = ""
     for k, (name, values) in enumerate(spectra.items()):
@@ -166,22 +161,19 @@ def channels_plot(channels: Channels) -> Drawing:
     shares = [f"{100 * s:.0f} %" if np.isfinite(s) else "–" for s in channels.shares]
     body = axes.body(f"First axis of U ({shares[0]} of UUᵀ)", f"Second axis ({shares[1]})")
     description = f"{len(usable)} channels of {channels.condition} in the plane of U's first two principal axes."
-    left = len(usable) - named
-    note = (
-        f"{left} of {len(usable)} names are left out for want of room: point at a dot to read its name." if left else ""
-    )
+    left = f"{len(usable) - named} of {len(usable)}"
+    note = f"{left} names are left out for want of room: point at a dot to read its name."
+    note = note if named < len(usable) else ""
     return drawing(f"Channels of {channels.condition}", description, body, note=note)
 
 
 def _equal_axes(spots: Array) -> Axes:
     """Axes around the spots and the origin, with one unit for both."""
     low, high = np.minimum(spots.min(axis=0), 0.0), np.maximum(spots.max(axis=0), 0.0)
-    axes = Axes(scales.linear(0, 1), scales.linear(0, 1))
-    unit = max((high - low)[0] / (0.78 * axes.width), (high - low)[1] / (0.84 * axes.height), 1e-12)
-    centre, half = (low + high) / 2, np.array([axes.width, axes.height]) * unit / 2
-    axes.x = scales.linear(float(centre[0] - half[0]), float(centre[0] + half[0]), 6)
-    axes.y = scales.linear(float(centre[1] - half[1]), float(centre[1] + half[1]), 5)
-    return axes
+    unit = max((high - low)[0] / (0.78 * Axes.width), (high - low)[1] / (0.84 * Axes.height), 1e-12)
+    centre, half = (low + high) / 2, np.array([Axes.width, Axes.height]) * unit / 2
+    (left, bottom), (right, top) = (centre - half).tolist(), (centre + half).tolist()
+    return Axes(scales.linear(left, right, 6), scales.linear(bottom, top, 5))
 
 
 def _name_spots(axes: Axes, pixels: Array, radii: Array, names: list[str]) -> int:
