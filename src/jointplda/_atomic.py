@@ -12,8 +12,17 @@ from jointplda.errors import FileError
 
 @contextmanager
 def replacing(path: str | PathLike[str]) -> Iterator[Path]:
-    """A temporary file beside ``path``: it replaces ``path`` when the block ends, and is removed if an error occurs."""
-    target = writable_target(path)
+    """A temporary file beside ``path``, or beside what it points to if it is a link.
+
+    It takes that place when the block ends, and is removed if an error occurs.
+    """
+    target = Path(os.path.realpath(path))
+    if not str(path) or target.is_dir():
+        raise FileError(f"{str(path)!r}: expected the name of a file to write, got a folder.")
+    if not target.parent.is_dir():
+        raise FileError(f"{target}: the folder {target.parent} does not exist; create it first.")
+    if target.exists() and not os.access(target, os.W_OK):
+        raise FileError(f"{target}: no permission to write this file.")
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     os.close(handle)
     try:
@@ -25,15 +34,3 @@ def replacing(path: str | PathLike[str]) -> Iterator[Path]:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
-
-
-def writable_target(path: str | PathLike[str]) -> Path:
-    """The file to write: ``path``, or what it points to if it is a link."""
-    target = Path(os.path.realpath(path))
-    if not str(path) or target.is_dir():
-        raise FileError(f"{str(path)!r}: expected the name of a file to write, got a folder.")
-    if not target.parent.is_dir():
-        raise FileError(f"{target}: the folder {target.parent} does not exist; create it first.")
-    if target.exists() and not os.access(target, os.W_OK):
-        raise FileError(f"{target}: no permission to write this file.")
-    return target

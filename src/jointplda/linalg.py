@@ -43,21 +43,11 @@ def cholesky(A: Array) -> Array:
     return np.ascontiguousarray(factor.T)
 
 
-def log_determinant(factor: Array) -> float:
-    """Return log |A| from the Cholesky factor of A."""
-    return 2.0 * float(np.sum(np.log(np.diagonal(factor))))
-
-
 def inverse(A: Array) -> tuple[Array, float]:
-    """Inverse and log-determinant of a symmetric positive definite matrix."""
+    """Inverse, exactly symmetric and in C order, and log-determinant of a symmetric positive definite matrix."""
     factor = cholesky(A)
-    return inverse_from_factor(factor), log_determinant(factor)
-
-
-def inverse_from_factor(factor: Array) -> Array:
-    """Inverse of A from its lower Cholesky factor; exactly symmetric, in C order."""
     result, _ = lapack.dpotri(factor.T, lower=0)
-    return _mirrored(result.T)
+    return _mirrored(result.T), 2.0 * float(np.sum(np.log(np.diagonal(factor))))
 
 
 def solve_and_invert(A: Array, B: Array) -> tuple[Array, float]:

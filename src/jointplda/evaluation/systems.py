@@ -206,15 +206,11 @@ def _scored(task: _Task, description: str, pipe: Pipeline, *, joint: bool) -> Sc
     return Scored(task.name, description, np.asarray(scores, dtype=np.float64), model=pipe)
 
 
-def _without_means(system: Callable[[_Task], Scored]) -> Callable[[_Task], Scored]:
-    """The same system after the means of the known channels are subtracted from all samples."""
-
-    def run(task: _Task) -> Scored:
-        train, test = without_channel_means(task.train, task.test)
-        result = system(replace(task, train=train, test=test))
-        return replace(result, description=f"{result.description}; means of the known channels removed", model=None)
-
-    return run
+def _without_means(system: Callable[[_Task], Scored], task: _Task) -> Scored:
+    """The system's scores after the means of the known channels are subtracted from all samples."""
+    train, test = without_channel_means(task.train, task.test)
+    result = system(replace(task, train=train, test=test))
+    return replace(result, description=f"{result.description}; means of the known channels removed", model=None)
 
 
 WITHOUT_MEANS = "channel means removed"
@@ -223,11 +219,11 @@ JOINT = "Joint PLDA"
 AUTOMATIC = "Joint PLDA, automatic"
 SYSTEMS: dict[str, Callable[[_Task], Scored]] = {
     "cosine": _cosine,
-    f"cosine, {WITHOUT_MEANS}": _without_means(_cosine),
+    f"cosine, {WITHOUT_MEANS}": partial(_without_means, _cosine),
     "LDA + PLDA": _lda_plda,
-    f"LDA + PLDA, {WITHOUT_MEANS}": _without_means(_lda_plda),
+    f"LDA + PLDA, {WITHOUT_MEANS}": partial(_without_means, _lda_plda),
     PLAIN: partial(_of_kind, PLDA),
-    f"{PLAIN}, {WITHOUT_MEANS}": _without_means(partial(_of_kind, PLDA)),
+    f"{PLAIN}, {WITHOUT_MEANS}": partial(_without_means, partial(_of_kind, PLDA)),
     JOINT: partial(_of_kind, JointPLDA),
     AUTOMATIC: _automatic,
 }

@@ -32,22 +32,21 @@ def trace_plot(training: Training) -> Drawing:
     gap = objective[-1] - objective[:-1]
     x = scales.linear(1, float(iterations[-1]), 7, whole=True)
     if len(gap) > 2 and np.all(np.isfinite(gap)) and np.all(gap > 0) and np.ptp(objective) > 0:
-        axes = Axes(x, scales.log(float(gap.min()), float(gap.max())), left=60, width=384)
-        iterations, values, name = iterations[:-1], gap, "Below the final value"
+        y = scales.log(float(gap.min()), float(gap.max()))
+        iterations, values, name = iterations[:-1], gap, "Below the final value, nats per sample"
     else:
-        low, high = float(objective[finite].min()), float(objective[finite].max())
-        axes = Axes(x, scales.linear(low, high, 5), left=60, width=384)
+        y = scales.linear(float(objective[finite].min()), float(objective[finite].max()), 5)
         values, name = objective, training.objective_name
+    axes = Axes(x, y, left=60, width=384)
     with axes.coloured("s0"):
         axes.line(iterations, values)
         for i, value in zip(iterations, values, strict=True) if len(values) <= 30 else ():
             axes.dot(float(i), float(value), 2.4, "filled")
     final = f"{objective[finite][-1]:.6g}"
     description = f"{training.objective_name} over {len(objective)} iterations, up to {final}."
-    body = axes.body("Iteration", f"{name}, nats per sample" if values is gap else name)
     end = "converged" if training.converged else "stopped before it converged"
     note = f"EM {end} after {len(objective)} iterations, at {final} nats per sample.".replace("-", "−")
-    return drawing("EM's objective", description, body, note=note)
+    return drawing("EM's objective", description, axes.body("Iteration", name), note=note)
 
 
 def attempts_plot(training: Training) -> Drawing:

@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from jointplda._typing import Array, IntArray
-from jointplda.linalg import cholesky, inverse_from_factor, log_determinant
+from jointplda.linalg import inverse
 from jointplda.scoring.projection import Projection
 
 
@@ -105,5 +105,4 @@ def solve(stack: Stack, projection: Projection, prior: Prior | None = None) -> S
     Lambda = prior.precision.copy()
     for positions in stack.of_samples:
         Lambda[np.ix_(positions, positions)] += projection.G
-    factor = cholesky(Lambda)
-    return Solved(stack, inverse_from_factor(factor), log_determinant(factor), prior.eta, prior.constant)
+    return Solved(stack, *inverse(Lambda), prior.eta, prior.constant)
