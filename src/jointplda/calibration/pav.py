@@ -55,8 +55,7 @@ def pav_curve(trials: SortedTrials) -> tuple[Array, Array]:
 
     Scores are finite; the log-likelihood ratio is infinite where the first or the last block holds one class only.
     """
-    outline = hull(trials.scores, trials.target)
-    return _curve(trials.scores, outline, 0)
+    return _curve(trials.scores, hull(trials.scores, trials.target), 0)
 
 
 def _curve(ordered: Array, outline: Hull, added: int) -> tuple[Array, Array]:

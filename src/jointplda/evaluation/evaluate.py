@@ -1,7 +1,7 @@
 """Results of one system: all measures, pooled, by types of trials and by condition, with intervals."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from jointplda.metrics.measure_kind import Estimate, Measure
 from jointplda.metrics.measures import PRIORS, Measures, measure
 from jointplda.metrics.speaker_bootstrap import bootstrap, speaker_codes
 from jointplda.metrics.trial_types import type_pairs
-from jointplda.progress import Progress, ProgressCallback
+from jointplda.progress import ProgressCallback
 
 POOLED = "pooled"
 MOST_CONDITIONS = 50
@@ -160,19 +160,23 @@ def evaluate(
     parts, most = {}, 0
     for name, chosen in _members(mask, same, sides.conditions):
         pairs = None if speakers is None else (speakers[0][chosen], speakers[1][chosen])
-        parts[name], count = _part(values[chosen], mask[chosen], pairs, settings, _named(callback, name))
+        parts[name], count = _part(name, values[chosen], mask[chosen], pairs, settings, callback)
         most = max(most, count)
     return Evaluation(values, mask, same, parts, settings.is_llr, drawn, most, settings.level)
 
 
 def _part(
+    name: str,
     scores: Array,
     target: BoolArray,
     pairs: tuple[IntArray, IntArray] | None,
     settings: EvaluationSettings,
     callback: ProgressCallback | None,
 ) -> tuple[Part, int]:
-    """Results on one part, and the number of speakers drawn from; without intervals where speakers are not known."""
+    """Results on one part, and the number of speakers drawn from; without intervals where speakers are not known.
+
+    ``callback`` is told of the part beside the stage.
+    """
     targets = int(np.count_nonzero(target))
     nontargets = len(target) - targets
     if not targets or not nontargets:
@@ -180,17 +184,11 @@ def _part(
     measures = measure(scores, target, settings.priors, is_llr=settings.is_llr)
     intervals, count = {}, 0
     if pairs is not None:
-        result = bootstrap(scores, target, *pairs, **vars(settings), callback=callback)
+        report = None if callback is None else lambda step: callback(replace(step, stage=f"{step.stage}, {name}"))
+        result = bootstrap(scores, target, *pairs, **vars(settings), callback=report)
         intervals, count = {kind: result.interval(kind) for kind in result.draws}, result.speakers
     estimates = {kind: Estimate(value, *intervals.get(kind, ())) for kind, value in measures.figures().items()}
     return Part(measures, estimates, targets, nontargets), count
-
-
-def _named(callback: ProgressCallback | None, part: str) -> ProgressCallback | None:
-    """The callback, told of the part beside the stage."""
-    if callback is None:
-        return None
-    return lambda step: callback(Progress(f"{step.stage}, {part}", step.done, step.total))
 
 
 def _members(

@@ -61,7 +61,11 @@ def with_key(scores: ScoreTable, key: Trials, *, allow_missing: bool = False) ->
     """
     if key.target is None:
         raise InputError("expected a third column target/nontarget; the key has none.", parameter="key")
-    key = _once(key.take(key.target != UNKNOWN))
+    key = key.take(key.target != UNKNOWN)
+    first = np.unique(key.codes, return_index=True)[1]
+    if len(first) < len(key):
+        warn(f"{len(key) - len(first):,} repeated trials of the key count once.")
+        key = key.take(np.sort(first))
     own = scores.trials.codes
     models, samples = positions(key.models, scores.trials.models), positions(key.samples, scores.trials.samples)
     enroll, test = models[key.enroll], samples[key.test]
@@ -99,15 +103,6 @@ def _check_matched(
     if len(missing):
         problem = f"{len(missing):,} of {len(key):,} trials of the key have no score: {_shown_pairs(key, missing)}."
     raise InputError(problem, remedy=LEAVE_OUT)
-
-
-def _once(trials: Trials) -> Trials:
-    """Every pair once, at its first place in the list."""
-    first = np.unique(trials.codes, return_index=True)[1]
-    if len(first) == len(trials):
-        return trials
-    warn(f"{len(trials) - len(first):,} repeated trials of the key count once.")
-    return trials.take(np.sort(first))
 
 
 def speakers_from_targets(trials: Trials, models: Mapping[str, Sequence[str]] | None = None) -> tuple[Names, Names]:
