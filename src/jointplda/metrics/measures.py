@@ -117,9 +117,8 @@ def measure(scores: ArrayLike, target: ArrayLike, priors: Sequence[float] = PRIO
         outline = hull_of_labels(labels_in_order(values, mask))
     if cost is None:
         return Measures.of(outline, priors)
-    return Measures.of(
-        outline, priors, cost.result(), {prior: _rates(values, mask, bayes_threshold(prior)) for prior in priors}
-    )
+    rates = {prior: _rates(values, mask, bayes_threshold(prior)) for prior in priors}
+    return Measures.of(outline, priors, cost.result(), rates)
 
 
 def eer(scores: ArrayLike, target: ArrayLike) -> float:

@@ -155,20 +155,16 @@ def _figures(page: Page) -> str:
 def _det(page: Page) -> str:
     parts = list(dict.fromkeys(part for system in page.systems for part in system.det))
     parts = sorted(parts, key=lambda part: (part != POOLED, part != CROSS_SAME)) or [POOLED]
-    marks = (
-        entry("ink", "hollow", "best threshold") + entry("ink", "filled", "actual threshold")
-        if any(system.points for system in page.systems)
-        else ""
-    )
+    lead, marks = "Misses against false alarms at every threshold.", ""
+    if any(system.points for system in page.systems):
+        marks = entry("ink", "hollow", "best threshold") + entry("ink", "filled", "actual threshold")
+        priors = ", ".join(dict.fromkeys(f"{p.prior:g}" for s in page.systems for p in s.points))
+        lead += f" The dots on the pooled curves are for target priors of {priors}."
     caption = "Nearer the lower left is better; where a curve meets the dotted diagonal, both error rates are equal."
     drawn = [_figure(det_plot(page.systems, part), caption, title=part_title(part), level=3) for part in parts]
     shown = f'<div class="pair">{"".join(drawn[:2])}</div>'
     if len(drawn) > 2:
         shown += f'<details><summary>Other parts</summary><div class="pair">{"".join(drawn[2:])}</div></details>'
-    lead = "Misses against false alarms at every threshold."
-    if marks:
-        priors = ", ".join(dict.fromkeys(f"{p.prior:g}" for s in page.systems for p in s.points))
-        lead += f" The dots on the pooled curves are for target priors of {priors}."
     return _section("det", "Detection error trade-off", lead, _keys(_legend(page.systems, "line", marks)) + shown)
 
 

@@ -40,7 +40,10 @@ def table(page: Page, part: str) -> str:
     if not measures:
         return '<p class="none">No figure could be computed on these trials.</p>'
     best = {measure: _lowest(systems, part, measure) for measure in measures}
-    heads = '<th scope="col">System</th>' + "".join(f'<th scope="col">{_head(measure)}</th>' for measure in measures)
+    heads = '<th scope="col">System</th>'
+    for measure in measures:
+        below = measure.unit or ("" if measure.prior is None else f"{measure.prior:g}")
+        heads += f'<th scope="col">{measure.kind.value}{f" <small>{below}</small>" if below else ""}</th>'
     rows = ""
     for i, system in enumerate(systems):
         cells = "".join(_cell(system, part, measure, best[measure]) for measure in measures)
@@ -87,11 +90,6 @@ def _interval(measure: Measure, value: Estimate) -> str:
     """The interval as it is written; empty where there is none."""
     known = not math.isnan(value.low) and not math.isnan(value.high)
     return f"{measure.figure(value.low)}–{measure.figure(value.high)}" if known else ""
-
-
-def _head(measure: Measure) -> str:
-    below = measure.unit or ("" if measure.prior is None else f"{measure.prior:g}")
-    return measure.kind.value + (f" <small>{below}</small>" if below else "")
 
 
 def _lowest(systems: Sequence[System], part: str, measure: Measure) -> float:
