@@ -135,10 +135,11 @@ def model_labels(of_samples: Mapping[str, str], models: Mapping[str, Sequence[st
 def same_channel(enroll: Sequence[set[str]], test: Names, trials: Trials) -> NDArray[np.int8]:
     """1 where the test sample's channel is among the model's channels, 0 where not, -1 where either is not known."""
     levels, codes = np.unique(test, return_inverse=True)
-    names = levels.tolist()
-    member = np.fromiter((name in each for each in enroll for name in names), dtype=np.int8)
-    member = member.reshape(len(enroll), len(names))
-    known = np.array([len(each) > 0 for each in enroll], dtype=np.bool_)[trials.enroll] & (test != "")[trials.test]
+    sizes = np.array([len(each) for each in enroll], dtype=np.int64)
+    places = positions([label for each in enroll for label in each], levels)
+    member = np.zeros((len(enroll), len(levels) + 1), dtype=np.int8)  # the last column: labels that no test has
+    member[np.repeat(np.arange(len(enroll)), sizes), places] = 1
+    known = (sizes > 0)[trials.enroll] & (test != "")[trials.test]
     return np.where(known, member[trials.enroll, codes[trials.test]], np.int8(-1))
 
 

@@ -10,10 +10,8 @@ from jointplda._identifiers import listed
 from jointplda._typing import AnyArray, BoolArray, IntArray, Names
 from jointplda.errors import InputError
 from jointplda.evaluation.evaluate import TrialSides
-from jointplda.evaluation.join import same_channel
 from jointplda.formats import match_ids, read_trials
 from jointplda.labels import ConditionColumns
-from jointplda.trial_list import Trials
 
 MOST_PAIRS = 50_000_000
 NO_CONDITIONS = ConditionColumns((), ())
@@ -123,8 +121,9 @@ def trials_of(
         pairs, target = _listed(test, trials, allow_missing)
     same = None
     if test.channels.values:
-        labels = test.channels.values[0]
-        same = same_channel([{label} - {""} for label in labels.tolist()], labels, Trials(test.ids, test.ids, *pairs.T))
+        levels, codes = np.unique(test.channels.values[0], return_inverse=True)
+        first, second = codes[pairs.T]
+        same = np.where((levels[codes] != "")[pairs].all(axis=1), first == second, np.int8(-1))
     first, second = np.unique(test.speakers, return_inverse=True)[1][pairs.T]
     return Experiment(train, test, pairs, TrialSides(first, second, same), target)
 
