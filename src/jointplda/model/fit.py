@@ -1,7 +1,7 @@
 """From statistics and settings to a fitted model: the only place where a model of the family is fitted."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -98,12 +98,12 @@ def restart(fitted: FittedModel, settings: ModelSettings, conditions: tuple[str,
 
     ``settings`` are those of the next fit, resolved, and ``conditions`` the names of its conditions.
     """
-    if fitted.conditions not in (None, conditions) or len(fitted.channel_ranks) != len(conditions):
-        return None
     used = tuple(k for k, rank in enumerate(fitted.channel_ranks) if rank)
+    same = fitted.conditions in (None, conditions) and len(fitted.channel_ranks) == len(conditions)
+    if not same or used != settings.conditions_used:
+        return None
     found = unfinished(unshrunk(fitted.used, fitted.settings), settings)
-    same = found is not None and used == settings.conditions_used
-    return found if same and found is not None and found.without_cell().ranks == settings.ranks else None
+    return found if found is not None and found.without_cell().ranks == settings.ranks else None
 
 
 def _em(
@@ -120,7 +120,9 @@ def _em(
         parameters = problem.with_cell(detail.parameters, detail.kappa)
         callback(replace(progress, detail=replace(detail, parameters=parameters)))
 
-    with _threads(layout.plan.work), _clear_failures():
+    # Many small products run faster on one thread.
+    threads = nullcontext() if layout.plan.work > ONE_THREAD_WORK else one_thread()
+    with threads, _clear_failures():
         if start is None:
             parameters, kappa = problem.start(noise, prior, settings)
         else:
@@ -192,13 +194,3 @@ def _clear_failures() -> Iterator[None]:
             f"The covariances became singular ({error}). Raise the noise floor, use a noise prior, or reduce the "
             "dimension (PCA)."
         ) from None
-
-
-@contextmanager
-def _threads(work: float) -> Iterator[None]:
-    """Limit BLAS to one thread where an iteration is short: many small products run faster so."""
-    if work > ONE_THREAD_WORK:
-        yield
-    else:
-        with one_thread():
-            yield

@@ -13,7 +13,7 @@ from jointplda.labels import MISSING
 from jointplda.linalg import inverse
 from jointplda.model.eliminated import EliminatedRows
 from jointplda.model.estep import Solution
-from jointplda.model.interaction.cell_problem import CellProblem
+from jointplda.model.interaction.cell_problem import solve_samples
 from jointplda.model.layout import Layout
 from jointplda.model.parameters import Parameters
 from jointplda.model.statistics import Statistics, encode_all
@@ -58,14 +58,12 @@ def posterior(X: Any, y: Any, channels: Any, parameters: Parameters) -> Posterio
     """Posterior of all latents given labelled samples; the conditions in ``channels`` are those of the parameters."""
     matrix = sample_matrix.as_matrix(X)
     codes, labels, _ = encode_all(y, channels, len(matrix))
-    used, cell = parameters.used(), parameters.cell
+    used = parameters.used()
     factors = [k for k, factor in enumerate(parameters.without_cell().factors) if k == 0 or factor.rank]
-    statistics = Statistics.from_samples(matrix, y, channels, cells=cell is not None)
-    problem = CellProblem.of(statistics.with_conditions([k - 1 for k in factors[1:]]), used)
-    layout, solution = problem.solved(keep_rows=True)
-    look = _Lookup(layout, used.without_cell(), solution)
-    if cell is not None:  # samples without a label are cells of their own
-        look.D = inverse(used.noise + cell.loading @ cell.loading.T)[0]
+    statistics = Statistics.from_samples(matrix, y, channels, cells=used.cell is not None)
+    statistics = statistics.with_conditions([k - 1 for k in factors[1:]])
+    layout, solution = solve_samples(statistics, used, keep_rows=True)
+    look = _Lookup(layout, used.of_cell_means(1.0), solution)  # samples without a label are cells of their own
     posteriors = []
     for k, levels in enumerate(labels):
         alone = np.flatnonzero(codes[:, k] == MISSING)
@@ -78,7 +76,7 @@ def posterior(X: Any, y: Any, channels: Any, parameters: Parameters) -> Posterio
             means = np.concatenate([look.means(at), _own_means(look, matrix, chosen, alone, at)])
             covariances = partial(_covariances, look, chosen, alone, at, len(levels))
         posteriors.append(LatentPosterior((*levels, *[None] * len(alone)), index, means, covariances))
-    return Posterior(posteriors[0], tuple(posteriors[1:]), problem.log_likelihood(solution))
+    return Posterior(posteriors[0], tuple(posteriors[1:]), solution.log_likelihood)
 
 
 def eliminated_means(layout: Layout, solution: Solution) -> Array:

@@ -28,11 +28,9 @@ def cell_means(statistics: Statistics) -> tuple[Statistics, WithinCells]:
         means = cells.sums / cells.counts[:, None]
         for size in np.unique(cells.counts):
             rows = np.flatnonzero(cells.counts == size)
-            parts[*pattern, float(size)] = weighted_means(
-                cells.codes[rows], means[rows], np.ones(len(rows)), float(size)
-            )
-    reduced = Statistics(statistics.labels, statistics.conditions, statistics.shift, parts)  # type: ignore[arg-type]
-    return reduced, within
+            ones = np.ones(len(rows))
+            parts[*pattern, float(size)] = weighted_means(cells.codes[rows], means[rows], ones, float(size))
+    return replace(statistics, parts=parts), within  # type: ignore[arg-type]
 
 
 def within_cells(statistics: Statistics) -> WithinCells:
@@ -86,8 +84,7 @@ def held_cells(
             counted = shape_weight * residual_share * float(np.sum(a * (1.0 - 1.0 / n))) / within.freedom
             weight = 1.0 - shape_weight + counted
     freedom, logs = freedom + weight * within.freedom, logs + weight * within.log_counts
-    means = Statistics(statistics.labels, statistics.conditions, statistics.shift, parts)
-    return means, WithinCells(weight * within.scatter, freedom, logs)
+    return replace(statistics, parts=parts), WithinCells(weight * within.scatter, freedom, logs)
 
 
 def weighted_means(codes: IntArray, means: Array, weights: Array, size: float = 1.0) -> PatternSums:
