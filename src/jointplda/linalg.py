@@ -1,6 +1,7 @@
 """Linear algebra of symmetric positive definite matrices, and rows by level."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import accumulate, pairwise
 
 import numpy as np
 from scipy.linalg import cho_solve, lapack
@@ -19,6 +20,11 @@ def sums_by_level(levels: IntArray, values: Array, number: int, weights: Array |
     n = len(levels)
     indicator = csr_array((np.ones(n) if weights is None else weights, levels, np.arange(n + 1)), shape=(n, number))
     return np.asarray(indicator.T @ values)
+
+
+def spans(sizes: Iterable[int]) -> list[slice]:
+    """Where pieces of these sizes stand, one after the other."""
+    return [slice(int(a), int(b)) for a, b in pairwise(accumulate(sizes, initial=0))]
 
 
 def equal_rows(codes: IntArray) -> Iterator[tuple[IntArray, IntArray]]:

@@ -70,9 +70,7 @@ def fit(
         What earlier fits to the same statistics left.
     """
     settings, memory = resolve(settings, statistics), memory or FitMemory()
-    # EM does not depend on what is done with its result, and its problem not on the strengths of priors.
-    of_em = replace(settings, channel_share=(), channel_prior=(), cell_share=1.0)
-    of_problem = replace(of_em, noise_prior=float(settings.noise_prior > 0), speaker_prior=0.0)
+    of_em, of_problem = settings.of_em, settings.of_problem
     if of_problem not in memory.problems:
         used = statistics.with_conditions(settings.conditions_used)
         memory.problems[of_problem] = Problem.of(used, settings)

@@ -13,7 +13,7 @@ import numpy as np
 
 from jointplda._typing import Array, IntArray
 from jointplda.errors import InputError
-from jointplda.linalg import equal_rows, inverse, symmetric
+from jointplda.linalg import equal_rows, inverse, spans, symmetric
 from jointplda.model.fitted import FittedModel
 from jointplda.model.parameters import Factor, Parameters
 from jointplda.model.training_posterior import CellMeans
@@ -175,7 +175,8 @@ class KnownChannels:
             factors = (0, *(k + 1 for k, has_label in enumerate(observed) if has_label))
             projection = Projection.of(self.parameters.of_cell_means(float(size)), factors)
             grams.append(projection.G[:rank, :rank])
-            crosses.append({k: projection.G[projection.spans[i], :rank] for i, k in enumerate(factors)})
+            positions = zip(factors, spans(projection.ranks), strict=True)
+            crosses.append({k: projection.G[span, :rank] for k, span in positions})
         slots = training.slots.toarray() if training.slots.shape[1] else np.zeros((len(training.speakers), 0))
         keys = np.concatenate([training.speaker_counts, slots], axis=1)
         places = [self.places(k, channel) for k, size in enumerate(self.sizes) for channel in range(size)]
