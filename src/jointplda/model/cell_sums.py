@@ -39,6 +39,11 @@ class CellSums:
     counts: Array
     sums: Array
 
+    @property
+    def means(self) -> Array:
+        """Mean of (m_i - shift), (K, d)."""
+        return self.sums / self.counts[:, None]
+
     def moved(self, step: Array) -> "CellSums":
         """Return the sums after ``step`` (d,) is added to every sample."""
         return CellSums(self.codes, self.counts, self.sums + self.counts[:, None] * step)

@@ -1,7 +1,6 @@
 """From statistics and settings to a fitted model: the only place where a model of the family is fitted."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -78,7 +77,13 @@ def fit(
     if of_em not in memory.ended:
         if start is None and memory.goes_on and problem.form != "split":
             start = memory.latest.get(of_problem)
-        result = _em(problem, settings, start, callback)
+        try:
+            result = _em(problem, settings, start, callback)
+        except np.linalg.LinAlgError as error:
+            raise InputError(
+                f"The covariances became singular ({error}). Raise the noise floor, use a noise prior, or reduce the "
+                "dimension (PCA)."
+            ) from None
         if result.interrupted:  # not to be taken for the end of EM by another fit
             return _fitted(result, problem, settings, statistics)
         memory.ended[of_em], memory.latest[of_problem] = result, result.parameters
@@ -120,7 +125,7 @@ def _em(
 
     # Many small products run faster on one thread.
     threads = nullcontext() if layout.plan.work > ONE_THREAD_WORK else one_thread()
-    with threads, _clear_failures():
+    with threads:
         if start is None:
             parameters, kappa = problem.start(noise, prior, settings)
         else:
@@ -168,7 +173,7 @@ def _fitted(result: EMResult, problem: Problem, settings: ModelSettings, statist
         precision=parameters.precision,
         conditions=statistics.conditions,
         settings=settings,
-        trace=Trace(trace, result.converged and not result.interrupted, result.interrupted),
+        trace=Trace(trace, result.converged, result.interrupted),
         counts=TrainingCounts(statistics.n_samples, statistics.n_speakers, statistics.n_channels),
         plan=problem.layout.plan,
         notes=FitNotes(result.start, result.stuck, at_floor, problem.form, problem.kappa, weight),
@@ -181,14 +186,3 @@ def canonical(W: Array) -> Array:
     W = left * values
     signs = np.sign(W[np.argmax(np.abs(W), axis=0), np.arange(W.shape[1])])
     return np.ascontiguousarray(W * np.where(signs == 0, 1.0, signs))
-
-
-@contextmanager
-def _clear_failures() -> Iterator[None]:
-    try:
-        yield
-    except np.linalg.LinAlgError as error:
-        raise InputError(
-            f"The covariances became singular ({error}). Raise the noise floor, use a noise prior, or reduce the "
-            "dimension (PCA)."
-        ) from None

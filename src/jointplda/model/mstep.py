@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from jointplda._typing import Array
-from jointplda.linalg import cholesky, inverse, solve, spans, symmetric
+from jointplda.linalg import cholesky, inverse, raised, solve, spans, symmetric
 from jointplda.model.cell_sums import WithinCells
 from jointplda.model.estep import LevelMoments, Moments
 from jointplda.model.kappa import KappaPrior, best_kappa
@@ -98,10 +98,7 @@ class NoiseModel:
             cholesky(C - np.diag(self.floor))
             return C
         except np.linalg.LinAlgError:
-            root = np.sqrt(self.floor)
-            values, vectors = np.linalg.eigh(C / np.outer(root, root))
-            raised = (vectors * np.maximum(values, 1.0)) @ vectors.T
-            return symmetric(raised * np.outer(root, root))
+            return raised(C, self.floor, 1.0)
 
     def at_floor(self, C: Array) -> int:
         """Number of directions in which the covariance is at its floor."""

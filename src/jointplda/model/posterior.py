@@ -10,7 +10,7 @@ import numpy as np
 from jointplda import sample_matrix
 from jointplda._typing import Array, IntArray
 from jointplda.labels import MISSING
-from jointplda.linalg import inverse
+from jointplda.linalg import equal_rows, inverse
 from jointplda.model.eliminated import EliminatedRows
 from jointplda.model.estep import Solution
 from jointplda.model.interaction.cell_problem import solve_samples
@@ -189,9 +189,7 @@ class _Lookup:
 def _own_means(look: _Lookup, matrix: Any, codes: IntArray, alone: IntArray, k: int) -> Array:
     """Means of the latents of factor k that belong to one sample each: C (m - mean - W <w>)."""
     result = np.zeros((len(alone), look.parameters.ranks[k]))
-    patterns, which = np.unique(codes[alone] == MISSING, axis=0, return_inverse=True)
-    for p in range(len(patterns)):
-        members = np.flatnonzero(which.reshape(-1) == p)
+    for _, members in equal_rows(codes[alone] == MISSING):
         rows = alone[members]
         absorbed, _, C = look.absorbing(codes[rows[0]])
         for piece, values in sample_matrix.chunks(matrix, rows):

@@ -1,7 +1,7 @@
 """Sums over the samples with one missing-label pattern: those that have labels of the same factors."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
@@ -84,14 +84,12 @@ class PatternSums:
         if not step.any():
             return self
         cross = np.outer(self.total, step)
-        return PatternSums(
-            count=self.count,
+        return replace(
+            self,
             total=self.total + self.count * step,
             scatter=self.scatter + cross + cross.T + self.count * np.outer(step, step),
             levels={k: Levels(v.index, v.counts, v.sums + v.counts[:, None] * step) for k, v in self.levels.items()},
-            links=self.links,
             cells=None if self.cells is None else self.cells.moved(step),
-            cell_size=self.cell_size,
         )
 
     def relabelled(self, new_index: Callable[[int], IntArray]) -> "PatternSums":
@@ -106,7 +104,7 @@ class PatternSums:
             for (k, j), v in self.links.items()
         }
         cells = None if self.cells is None else self.cells.relabelled(sorted(self.levels), new_index)
-        return PatternSums(self.count, self.total, self.scatter, levels, links, cells, self.cell_size)
+        return replace(self, levels=levels, links=links, cells=cells)
 
     def only(self, factors: Mapping[int, int]) -> "PatternSums":
         """Return the sums of the same samples with only these factors, renumbered (old number: new number)."""
@@ -117,10 +115,11 @@ class PatternSums:
                 links[min(a, b), max(a, b)] = v if a < b else summed_links(v.columns, v.rows, v.counts)
         levels = {factors[k]: v for k, v in self.levels.items() if k in factors}
         cells = None if self.cells is None else self.cells.only(sorted(self.levels), factors)
-        return PatternSums(self.count, self.total, self.scatter, levels, links, cells, self.cell_size)
+        return replace(self, levels=levels, links=links, cells=cells)
 
     def __add__(self, other: "PatternSums") -> "PatternSums":
-        return PatternSums(
+        return replace(
+            self,
             count=self.count + other.count,
             total=self.total + other.total,
             scatter=self.scatter + other.scatter,
@@ -134,7 +133,6 @@ class PatternSums:
                 for pair, v in self.links.items()
             },
             cells=None if self.cells is None or other.cells is None else self.cells + other.cells,
-            cell_size=self.cell_size,
         )
 
 

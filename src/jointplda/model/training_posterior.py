@@ -118,7 +118,7 @@ def _cells(statistics: Statistics) -> CellMeans | None:
     sums = next((part.cells for pattern, part in statistics.parts.items() if all(pattern)), None)
     if sums is None or sums.sums.size > CELL_NUMBERS:
         return None
-    return CellMeans(sums.codes, sums.counts, statistics.shift + sums.sums / sums.counts[:, None])
+    return CellMeans(sums.codes, sums.counts, statistics.shift + sums.means)
 
 
 def _joint_covariance(layout: Layout, solution: Solution, ranks: list[int]) -> Array:

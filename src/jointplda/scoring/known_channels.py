@@ -17,7 +17,7 @@ from jointplda.linalg import equal_rows, inverse, spans, symmetric
 from jointplda.model.fitted import FittedModel
 from jointplda.model.parameters import Factor, Parameters
 from jointplda.model.training_posterior import CellMeans
-from jointplda.scoring.evidence import Prior, Solved, Stack, solve
+from jointplda.scoring.evidence import Solved, Stack, solve_with_prior
 from jointplda.scoring.projection import NEW, Gaussian, Projection, Projections, log_evidence
 
 
@@ -134,7 +134,7 @@ class KnownChannels:
             precision[np.ix_(at, at)] = known
             eta[at] = known @ mean
             constant = -0.5 * float(mean @ eta[at]) - 0.5 * log_det
-        return solve(stack, self.projection, Prior(precision, eta, constant))
+        return solve_with_prior(stack, self.projection, precision, eta, constant)
 
     def training_latents(self, stack: Stack, channels: IntArray) -> tuple[IntArray, IntArray]:
         """Positions in a stack of the latents of training channels, and their places in the training posterior."""

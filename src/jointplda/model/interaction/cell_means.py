@@ -25,7 +25,7 @@ def cell_means(statistics: Statistics) -> tuple[Statistics, WithinCells]:
             parts[*pattern, 1.0] = part
             continue
         cells = _cells_of(part)
-        means = cells.sums / cells.counts[:, None]
+        means = cells.means
         for size in np.unique(cells.counts):
             rows = np.flatnonzero(cells.counts == size)
             ones = np.ones(len(rows))
@@ -40,7 +40,7 @@ def within_cells(statistics: Statistics) -> WithinCells:
     for pattern, part in statistics.parts.items():
         if all(pattern):
             cells = _cells_of(part)
-            weighted = cells.sums / cells.counts[:, None] * np.sqrt(cells.counts)[:, None]
+            weighted = cells.means * np.sqrt(cells.counts)[:, None]
             scatter += part.scatter - weighted.T @ weighted
             freedom += part.count - len(cells.counts)
             log_counts += float(np.log(cells.counts).sum())
@@ -77,7 +77,7 @@ def held_cells(
         cells = _cells_of(part)
         n = cells.counts
         a = n / (1.0 + kappa * n)
-        parts[pattern] = weighted_means(cells.codes, cells.sums / n[:, None], a)
+        parts[pattern] = weighted_means(cells.codes, cells.means, a)
         freedom += len(n) - float(a.sum())
         logs -= float(np.log(a).sum())
         if within.freedom > 0.0:
