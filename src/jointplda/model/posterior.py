@@ -10,7 +10,7 @@ import numpy as np
 from jointplda import sample_matrix
 from jointplda._typing import Array, IntArray
 from jointplda.labels import MISSING
-from jointplda.linalg import equal_rows, inverse
+from jointplda.linalg import equal_rows, inverse, spans
 from jointplda.model.eliminated import EliminatedRows
 from jointplda.model.estep import Solution
 from jointplda.model.interaction.cell_problem import solve_samples
@@ -102,13 +102,11 @@ class _Lookup:
         self.place = [np.zeros((layout.levels[k], 3), dtype=np.int64) for k in layout.coupled]
         for b, batch in enumerate(layout.batches):
             which = np.repeat(np.arange(len(batch.multiplicity)), batch.multiplicity)
-            start = 0
+            places = spans(q * r for q, r in zip(batch.sizes, ranks, strict=True))
             for i, members in enumerate(batch.members):
-                q = members.shape[1]
                 self.place[i][members, 0] = b
                 self.place[i][members, 1] = which[:, None]
-                self.place[i][members, 2] = start + np.arange(q) * ranks[i]
-                start += q * ranks[i]
+                self.place[i][members, 2] = places[i].start + np.arange(batch.sizes[i]) * ranks[i]
 
     def means(self, k: int) -> Array:
         """Posterior means of all shared levels of factor k."""
@@ -132,11 +130,9 @@ class _Lookup:
         own = self.solution.unrotated(self.solution.unrotated(own).T)
         with_coupled = self.solution.unrotated(with_coupled)
         both = np.block([[own, with_coupled], [with_coupled.T, self._coupled(coupled, coupled)]])
-        order = np.argsort([0 if k == eliminated else 1 for k, _ in levels], kind="stable")
-        sizes = [self.parameters.ranks[levels[i][0]] for i in order]
-        starts = np.concatenate([[0], np.cumsum(sizes)])
-        rows = [np.arange(starts[p], starts[p + 1]) for p in np.argsort(order, kind="stable")]
-        chosen = np.concatenate(rows)
+        first = [(eliminated, at[0]), *coupled]
+        places = spans(self.parameters.ranks[k] for k, _ in first)
+        chosen = np.concatenate([np.arange(len(both))[places[first.index(level)]] for level in levels])
         result: Array = both[np.ix_(chosen, chosen)]
         return result
 

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from jointplda._typing import Array, IntArray
-from jointplda.model.cell_sums import CellSums
+from jointplda.model.cell_sums import CellSums, merged
 
 Pair = tuple[int, int]
 
@@ -94,11 +94,7 @@ class PatternSums:
 
     def relabelled(self, new_index: Callable[[int], IntArray]) -> "PatternSums":
         """Return the sums of the same samples, with level b of factor k renamed ``new_index(k)[b]``."""
-        levels = {}
-        for k, old in self.levels.items():
-            index = new_index(k)[old.index]
-            order = np.argsort(index)
-            levels[k] = Levels(index[order], old.counts[order], old.sums[order])
+        levels = {k: Levels(*merged(new_index(k)[v.index], v.counts, v.sums)) for k, v in self.levels.items()}
         links = {
             (k, j): summed_links(new_index(k)[v.rows], new_index(j)[v.columns], v.counts)
             for (k, j), v in self.links.items()
@@ -148,11 +144,5 @@ def summed_links(rows: IntArray, columns: IntArray, counts: Array) -> Links:
 
 
 def _joined(a: Levels, b: Levels) -> Levels:
-    index = np.union1d(a.index, b.index)
-    counts = np.zeros(len(index))
-    sums = np.zeros((len(index), a.sums.shape[1]))
-    for levels in (a, b):
-        at = np.searchsorted(index, levels.index)
-        counts[at] += levels.counts
-        sums[at] += levels.sums
-    return Levels(index, counts, sums)
+    index, counts = np.concatenate([a.index, b.index]), np.concatenate([a.counts, b.counts])
+    return Levels(*merged(index, counts, np.concatenate([a.sums, b.sums])))

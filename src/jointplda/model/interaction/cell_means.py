@@ -7,8 +7,8 @@ import numpy as np
 
 from jointplda._typing import Array, IntArray
 from jointplda.errors import InputError
-from jointplda.linalg import sums_by_level, symmetric
-from jointplda.model.cell_sums import CellSums, WithinCells
+from jointplda.linalg import symmetric
+from jointplda.model.cell_sums import CellSums, WithinCells, merged
 from jointplda.model.statistics import Statistics
 from jointplda.model.sums import Levels, PatternSums, summed_links
 
@@ -89,13 +89,9 @@ def held_cells(
 
 def weighted_means(codes: IntArray, means: Array, weights: Array, size: float = 1.0) -> PatternSums:
     """Weighted sums over the means (K, d) of cells, whose levels are the rows of codes (K, factors)."""
-    levels, weighted = {}, means * weights[:, None]
-    for k in range(codes.shape[1]):
-        index, which = np.unique(codes[:, k], return_inverse=True)
-        which = which.reshape(-1)
-        counts = np.bincount(which, weights, len(index)).astype(np.float64)
-        levels[k] = Levels(index, counts, sums_by_level(which, weighted, len(index)))
+    weighted = means * weights[:, None]
     factors = range(codes.shape[1])
+    levels = {k: Levels(*merged(codes[:, k], weights, weighted)) for k in factors}
     links = {(k, j): summed_links(codes[:, k], codes[:, j], weights) for k in factors for j in factors if k < j}
     total, scatter = weighted.sum(axis=0), means.T @ weighted
     return PatternSums(float(weights.sum()), total, symmetric(scatter), levels, links, None, size)
