@@ -1,12 +1,13 @@
 """Linear algebra of symmetric positive definite matrices, and rows by level."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import accumulate, pairwise
 
 import numpy as np
 from scipy.linalg import cho_solve, lapack
 from scipy.sparse import csr_array
 
-from jointplda._typing import Array, IntArray
+from jointplda._typing import AnyArray, Array, IntArray
 
 
 def symmetric(A: Array) -> Array:
@@ -21,7 +22,26 @@ def sums_by_level(levels: IntArray, values: Array, number: int, weights: Array |
     return np.asarray(indicator.T @ values)
 
 
-def equal_rows(codes: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
+def raised(A: Array, scales: Array, least: float) -> Array:
+    """A symmetric matrix whose eigenvalues, relative to ``scales`` (d,), are raised to ``least``."""
+    root = np.sqrt(scales)
+    values, vectors = np.linalg.eigh(A / np.outer(root, root))
+    return symmetric((vectors * np.maximum(values, least)) @ vectors.T * np.outer(root, root))
+
+
+def root_of_rank(A: Array, rank: int) -> Array:
+    """A root (d, rank) of a positive semi-definite matrix of known rank."""
+    values, vectors = np.linalg.eigh(symmetric(A))
+    root: Array = vectors[:, -rank:] * np.sqrt(np.maximum(values[-rank:], 0.0))
+    return root
+
+
+def spans(sizes: Iterable[int]) -> list[slice]:
+    """Where pieces of these sizes stand, one after the other."""
+    return [slice(int(a), int(b)) for a, b in pairwise(accumulate(sizes, initial=0))]
+
+
+def equal_rows(codes: AnyArray) -> Iterator[tuple[AnyArray, IntArray]]:
     """Each distinct row of codes (n, k), and where it stands."""
     distinct, which = np.unique(codes, axis=0, return_inverse=True)
     for i, row in enumerate(distinct):

@@ -65,7 +65,7 @@ def test_matrix_targets_end_where_the_penalised_likelihood_is_flat(nu_noise, nu_
     p = found.parameters
     lower = np.linalg.cholesky(p.noise)[np.tril_indices(D)]
     theta = np.concatenate([p.mean, p.loadings[0].ravel(), p.loadings[1].ravel(), lower])
-    assert found.last * len(X) == pytest.approx(objective(theta, X, columns, prior), rel=1e-10)
+    assert found.log_likelihoods[-1] * len(X) == pytest.approx(objective(theta, X, columns, prior), rel=1e-10)
     away = np.abs(approx_fprime(1.3 * theta, objective, 1e-6, X, columns, prior)).max()
     assert np.abs(approx_fprime(theta, objective, 1e-6, X, columns, prior)).max() < 1e-4 * away
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,10 +12,11 @@ from jointplda import sample_matrix
 from jointplda._typing import Array
 from jointplda._validation import check_number
 from jointplda.errors import InputError, InputTypeError
-from jointplda.linalg import cholesky, symmetric
+from jointplda.linalg import cholesky, spans, symmetric
 from jointplda.model.fitted import FittedModel, Trace
 from jointplda.model.interaction.cell_factor import with_cell, with_proportional_cell
 from jointplda.model.parameters import CONDITION, SPEAKER, Factor
+from jointplda.model.setting_checks import all_per_condition
 from jointplda.model.settings import MOST_KAPPA, ModelSettings
 
 
@@ -49,17 +49,11 @@ def checked_model(mean: Any, V: Any, U: Any, D: Any, channel_ranks: Sequence[int
         raise InputError("expected a positive definite precision matrix.", parameter="D") from None
     if not np.allclose(D, D.T, rtol=1e-6, atol=1e-9 * float(np.abs(D).max())):
         raise InputError("expected a symmetric precision matrix.", parameter="D")
-    ends = np.cumsum([0, *ranks])
-    conditions = (Factor(f"condition {k + 1}", U[:, a:b].copy(), CONDITION) for k, (a, b) in enumerate(pairwise(ends)))
+    conditions = (Factor(f"condition {k + 1}", U[:, span].copy(), CONDITION) for k, span in enumerate(spans(ranks)))
     factors = (Factor("speaker", V.copy(), SPEAKER), *conditions)
-    ones, zeros = (1.0,) * len(ranks), (0.0,) * len(ranks)
-    settings = ModelSettings(
-        speaker_rank=V.shape[1],
-        channel_rank=ranks,
-        noise="diagonal" if np.array_equal(D, np.diag(np.diagonal(D))) else "full",
-        channel_share=ones,
-        channel_prior=zeros,
-    )
+    noise = "diagonal" if np.array_equal(D, np.diag(np.diagonal(D))) else "full"
+    values = all_per_condition(ModelSettings(), len(ranks))
+    settings = ModelSettings(speaker_rank=V.shape[1], channel_rank=ranks, noise=noise, **values)
     return FittedModel(mean.copy(), factors, symmetric(D), None, settings, Trace(np.zeros(0), False))
 
 

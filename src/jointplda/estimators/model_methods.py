@@ -7,7 +7,7 @@ import numpy as np
 
 from jointplda._typing import AnyArray, Array
 from jointplda.errors import InputError
-from jointplda.model.interaction.cell_problem import CellProblem
+from jointplda.model.interaction.cell_problem import solve_samples
 from jointplda.model.posterior import Posterior, posterior
 from jointplda.model.statistics import Statistics
 from jointplda.progress import ProgressCallback
@@ -292,8 +292,7 @@ class ModelMethods:
     def _log_likelihood(self, statistics: Statistics) -> float:
         fitted = self._scorer().fitted
         kept = [k for k, rank in enumerate(fitted.channel_ranks) if rank]
-        problem = CellProblem.of(statistics.with_conditions(kept), fitted.used)
-        return problem.log_likelihood(problem.solved()[1])
+        return solve_samples(statistics.with_conditions(kept), fitted.used)[1].log_likelihood
 
     def _conditions(self, channels: Any, n: int) -> Any:
         """Channels with one column per condition of the fitted model, in the order of training."""

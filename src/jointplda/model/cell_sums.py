@@ -39,6 +39,11 @@ class CellSums:
     counts: Array
     sums: Array
 
+    @property
+    def means(self) -> Array:
+        """Mean of (m_i - shift), (K, d)."""
+        return self.sums / self.counts[:, None]
+
     def moved(self, step: Array) -> "CellSums":
         """Return the sums after ``step`` (d,) is added to every sample."""
         return CellSums(self.codes, self.counts, self.sums + self.counts[:, None] * step)
@@ -46,25 +51,25 @@ class CellSums:
     def relabelled(self, factors: list[int], new_index: Callable[[int], IntArray]) -> "CellSums":
         """Return the same cells with level b of factor k renamed ``new_index(k)[b]``."""
         codes = np.stack([new_index(k)[self.codes[:, i]] for i, k in enumerate(factors)], axis=1)
-        return merged_cells(codes, self.counts, self.sums)
+        return CellSums(*merged(codes, self.counts, self.sums))
 
     def only(self, factors: list[int], kept: Mapping[int, int]) -> "CellSums":
         """Return the cells of the same samples with only these factors, renumbered (old number: new number)."""
         columns = sorted((kept[k], i) for i, k in enumerate(factors) if k in kept)
-        return merged_cells(self.codes[:, [i for _, i in columns]], self.counts, self.sums)
+        return CellSums(*merged(self.codes[:, [i for _, i in columns]], self.counts, self.sums))
 
     def __add__(self, other: "CellSums") -> "CellSums":
         codes = np.concatenate([self.codes, other.codes])
         counts = np.concatenate([self.counts, other.counts])
-        return merged_cells(codes, counts, np.concatenate([self.sums, other.sums]))
+        return CellSums(*merged(codes, counts, np.concatenate([self.sums, other.sums])))
 
 
-def merged_cells(codes: IntArray, counts: Array, sums: Array) -> CellSums:
-    """Add up the counts and sums of equal rows of codes."""
-    distinct, which = np.unique(codes, axis=0, return_inverse=True)
+def merged(codes: IntArray, counts: Array, sums: Array) -> tuple[IntArray, Array, Array]:
+    """Add up the counts and sums of equal codes (n,), or of equal rows of codes (n, k), which come out sorted."""
+    distinct, which = np.unique(codes, axis=None if codes.ndim == 1 else 0, return_inverse=True)
     which = which.reshape(-1)
     totals = np.bincount(which, counts, len(distinct)).astype(np.float64)
-    return CellSums(distinct, totals, sums_by_level(which, sums, len(distinct)))
+    return distinct, totals, sums_by_level(which, sums, len(distinct))
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from jointplda._typing import Array
-from jointplda.linalg import symmetric
+from jointplda.linalg import root_of_rank
 from jointplda.model.parameters import Parameters
 from jointplda.model.settings import ModelSettings
 
@@ -26,9 +26,9 @@ def unshrunk(parameters: Parameters, settings: ModelSettings) -> Parameters:
     for U, rank, rho, s in zip(channels, settings.ranks[1:], shares, priors, strict=True):
         A = U @ U.T
         A = ((1.0 + s) * A - s * np.trace(A) / len(A) * np.eye(len(A))) / rho
-        loadings.append(_root(A, rank))
+        loadings.append(root_of_rank(A, rank))
         B -= (1.0 - rho) * A
-    first = V if min(shares) == 1.0 else _root(B, settings.ranks[0])
+    first = V if min(shares) == 1.0 else root_of_rank(B, settings.ranks[0])
     return parameters.with_loadings((first, *loadings, *cell))
 
 
@@ -67,11 +67,4 @@ def _shrunk(U: Array, s: float) -> Array:
     squares = np.zeros(d)
     squares[: len(values)] = values**2
     root: Array = left * np.sqrt((squares + s * squares.sum() / d) / (1.0 + s))
-    return root
-
-
-def _root(matrix: Array, rank: int) -> Array:
-    """The root of a positive semi-definite matrix of known rank, (d, rank)."""
-    values, vectors = np.linalg.eigh(symmetric(matrix))
-    root: Array = vectors[:, -rank:] * np.sqrt(np.maximum(values[-rank:], 0.0))
     return root

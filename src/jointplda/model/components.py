@@ -76,7 +76,7 @@ def find_batches(
     """
     n_levels = sum(level_counts)
     factor = np.repeat(np.arange(len(level_counts)), level_counts)
-    n_components, component = _components(n_levels, first, second)
+    n_components, component = connected(n_levels, first, second)
     order, position = _canonical_order(n_components, component, factor, first, second, counts)
     sizes = np.zeros((n_components, len(level_counts)), dtype=np.int64)
     np.add.at(sizes, (component, factor), 1)
@@ -114,7 +114,8 @@ def find_batches(
     return tuple(batches)
 
 
-def _components(n_levels: int, first: IntArray, second: IntArray) -> tuple[int, IntArray]:
+def connected(n_levels: int, first: IntArray, second: IntArray) -> tuple[int, IntArray]:
+    """Number of connected components of levels, some pairs of which are linked, and the component of each level."""
     graph = coo_array((np.ones(len(first), dtype=np.int8), (first, second)), shape=(n_levels, n_levels))
     n, labels = connected_components(graph, directed=False)
     return int(n), labels.astype(np.int64)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jointplda._typing import Array
-from jointplda.linalg import solve_and_invert
+from jointplda.linalg import solve_and_invert, spans
 from jointplda.model.components import Batch, Block
 
 Pair = tuple[int, int]
@@ -63,11 +63,9 @@ def solve_coupled(
             x[members], log_det = solved.T, log_det + float(copies) * log_det_of_one
         fit += float(np.vdot(side, x))
         covariances.append(P)
-        start = 0
-        for k, m in enumerate(batch.members):
-            stop = start + m.shape[1] * ranks[k]
-            means[k][m] = x[:, start:stop].reshape(*m.shape, ranks[k])
-            start = stop
+        for k, span in enumerate(spans(q * r for q, r in zip(batch.sizes, ranks, strict=True))):
+            levels = batch.members[k]
+            means[k][levels] = x[:, span].reshape(*levels.shape, ranks[k])
     return CoupledSolution(means, tuple(covariances), fit, log_det)
 
 
@@ -113,8 +111,8 @@ def _assembled(batch: Batch, ranks: tuple[int, ...], kernels: Mapping[Pair, Arra
 
 def _block_view(P: Array, sizes: tuple[int, ...], ranks: tuple[int, ...], k: int, j: int) -> Array:
     """The (k, j) blocks of P as a view (classes, q_k, r_k, q_j, r_j)."""
-    at = np.concatenate([[0], np.cumsum([q * r for q, r in zip(sizes, ranks, strict=True)])])
-    block = P[:, at[k] : at[k + 1], at[j] : at[j + 1]]
+    at = spans(q * r for q, r in zip(sizes, ranks, strict=True))
+    block = P[:, at[k], at[j]]
     s = block.strides
     shape = (len(P), sizes[k], ranks[k], sizes[j], ranks[j])
     return np.lib.stride_tricks.as_strided(block, shape, (s[0], s[1] * ranks[k], s[1], s[2] * ranks[j], s[2]))

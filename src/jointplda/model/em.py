@@ -70,11 +70,6 @@ class EMResult:
     stuck: bool = False
     kappa: float = 0.0
 
-    @property
-    def last(self) -> float:
-        """The log-likelihood of ``parameters``."""
-        return self.log_likelihoods[-1] if self.log_likelihoods else self.start
-
 
 _interrupted = [float("-inf")]
 
@@ -113,7 +108,7 @@ def run_em(
     a second one within two seconds is raised, so that a script or a search can be stopped for good.
     """
     n = layout.n_samples + (0.0 if within is None else within.freedom)
-    parameters, trace, converged, stuck = start, [], False, False
+    parameters, trace, converged, interrupted, stuck = start, [], False, False, False
     moments, log_likelihood = _e_step(layout, parameters, kappa, within)
     first = objective = (log_likelihood + prior.penalty(parameters, kappa)) / n
     try:
@@ -142,5 +137,5 @@ def run_em(
         if _again():
             raise
         logger.info("interrupted after %d iterations", len(trace))
-        return EMResult(parameters, first, tuple(trace), False, True, kappa=kappa)
-    return EMResult(parameters, first, tuple(trace), converged, False, stuck, kappa)
+        interrupted = True
+    return EMResult(parameters, first, tuple(trace), converged, interrupted, stuck, kappa)

@@ -7,12 +7,11 @@ solved densely, component by component.
 """
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
 from jointplda._typing import Array
-from jointplda.linalg import inverse, symmetric
+from jointplda.linalg import inverse, spans, symmetric
 from jointplda.model.coupled import CoupledSolution, counted_covariances, solve_coupled
 from jointplda.model.eliminated import EliminatedMoments, Precision
 from jointplda.model.layout import Layout, PatternArrays
@@ -217,8 +216,8 @@ def _kernels(
 
 def summed_moments(layout: Layout, parameters: Parameters, solution: Solution) -> Moments:
     """Add up the posterior moments over samples and over levels."""
-    positions = _Positions(parameters)
-    R, T = np.zeros((positions.width, positions.width)), np.zeros((positions.width, len(parameters.mean)))
+    positions, width = spans(parameters.ranks), sum(parameters.ranks) + 1
+    R, T = np.zeros((width, width)), np.zeros((width, len(parameters.mean)))
     summed = _covariance_sums(layout, parameters, solution)
     levels, parts = _shared_levels(layout, parameters, solution, summed), []
     for p, part in enumerate(layout.parts):
@@ -227,22 +226,13 @@ def summed_moments(layout: Layout, parameters: Parameters, solution: Solution) -
         if absorbed:
             _add_absorbed(part, solution.scales[p], parameters, solution, positions, absorbed, R_p, T_p)
             for k in absorbed:
-                at = positions.of[k]
+                at = positions[k]
                 old = levels[k]
                 levels[k] = LevelMoments(old.count + part.count, old.first + R_p[at, -1], old.second + R_p[at, at])
         R += R_p / solution.scales[p]
         T += T_p / solution.scales[p]
         parts.append(PartMoments(R_p, T_p, part.scatter, part.cell_size))
     return Moments(symmetric(R), T, tuple(levels), tuple(parts))
-
-
-class _Positions:
-    """Where the latents of each factor stand in z = [z^0, z^1, ..., 1]."""
-
-    def __init__(self, parameters: Parameters) -> None:
-        ends = np.cumsum([0, *parameters.ranks])
-        self.of = [slice(int(a), int(b)) for a, b in pairwise(ends)]
-        self.width = int(ends[-1]) + 1
 
 
 @dataclass(frozen=True)
@@ -269,11 +259,10 @@ def _covariance_sums(layout: Layout, parameters: Parameters, solution: Solution)
     counted = counted_covariances(layout.batches, ranks, solution.coupled, layout.kernel_columns)
     n_parts, P, G = len(layout.parts), len(layout.eliminated_parts), len(layout.group_sizes)
     kinds = [(p, i) for p in range(P) for i, k in enumerate(layout.coupled) if (p, k) in solution.J]
-    ends = np.cumsum([0, *(ranks[i] for _, i in kinds)])
-    spans = [slice(int(a), int(b)) for a, b in pairwise(ends)]
-    C = np.zeros((G, int(ends[-1]), int(ends[-1])))
-    for (p, i), rows in zip(kinds, spans, strict=True):
-        for (q, j), columns in zip(kinds, spans, strict=True):
+    places, width = spans(ranks[i] for _, i in kinds), sum(ranks[i] for _, i in kinds)
+    C = np.zeros((G, width, width))
+    for (p, i), rows in zip(kinds, places, strict=True):
+        for (q, j), columns in zip(kinds, places, strict=True):
             if i <= j:
                 by_group = counted[i, j][1 + n_parts :].reshape(G, P, P, ranks[i], ranks[j])
                 C[:, rows, columns] = by_group[:, p, q]
@@ -286,7 +275,7 @@ def _covariance_sums(layout: Layout, parameters: Parameters, solution: Solution)
         JC = J.T @ C
         eliminated += np.tensordot(weights, L.sandwiched(JC @ J), 1)
         LJC = L.times(JC).sum(axis=0)
-        with_eliminated = {kind: LJC[:, span] for kind, span in zip(kinds, spans, strict=True)}
+        with_eliminated = {kind: LJC[:, span] for kind, span in zip(kinds, places, strict=True)}
     return _CovarianceSums(
         by_part=[{pair: values[1 + p] for pair, values in counted.items()} for p in range(n_parts)],
         by_level=[counted[i, i][0] for i in range(len(ranks))],
@@ -310,24 +299,24 @@ def _shared_levels(
 
 
 def _part_moments(
-    layout: Layout, positions: _Positions, solution: Solution, summed: _CovarianceSums, p: int
+    layout: Layout, positions: list[slice], solution: Solution, summed: _CovarianceSums, p: int
 ) -> tuple[Array, Array]:
     """Sum <z z'> and sum <z> m' over the samples of part p, for the factors that they have labels of."""
-    part, d = layout.parts[p], len(solution.mean)
-    R, T = np.zeros((positions.width, positions.width)), np.zeros((positions.width, d))
+    part, d, width = layout.parts[p], len(solution.mean), positions[-1].stop + 1
+    R, T = np.zeros((width, width)), np.zeros((width, d))
     R[-1, -1], T[-1] = part.count, part.total
     here = [(i, k) for i, k in enumerate(layout.coupled) if part.observed[k]]
     for i, k in here:
-        x, n, at = solution.coupled.means[i], part.level_counts[k], positions.of[k]
+        x, n, at = solution.coupled.means[i], part.level_counts[k], positions[k]
         T[at] = x.T @ part.level_sums[k]
         R[at, -1] = R[-1, at] = n @ x
         R[at, at] = x.T @ (n[:, None] * x) + summed.by_part[p][i, i]
         for j, m in here:
             if k < m:
                 block = x.T @ (part.links[k, m] @ solution.coupled.means[j]) + summed.by_part[p][i, j]
-                R[at, positions.of[m]], R[positions.of[m], at] = block, block.T
+                R[at, positions[m]], R[positions[m], at] = block, block.T
     if p in layout.eliminated_parts:
-        turn, own = layout.eliminated_parts.index(p), positions.of[layout.plan.eliminated]
+        turn, own = layout.eliminated_parts.index(p), positions[layout.plan.eliminated]
         moments = solution.moments
         T[own] = solution.unrotated(moments.sums[:, turn * d : (turn + 1) * d])
         R[own, -1] = R[-1, own] = solution.unrotated(moments.sums[:, len(layout.eliminated_parts) * d + turn])
@@ -336,7 +325,7 @@ def _part_moments(
         for i, k in here:
             mean_part = moments.slots[:, layout.slot_range(turn, k)] @ solution.coupled.means[i]
             block = solution.unrotated(mean_part - summed.with_eliminated[turn, i])
-            R[own, positions.of[k]], R[positions.of[k], own] = block, block.T
+            R[own, positions[k]], R[positions[k], own] = block, block.T
     return R, T
 
 
@@ -345,14 +334,14 @@ def _add_absorbed(
     scale: float,
     parameters: Parameters,
     solution: Solution,
-    positions: _Positions,
+    positions: list[slice],
     absorbed: list[int],
     R: Array,
     T: Array,
 ) -> None:
     """Add the moments of latents that belong to one sample each: z_i = K^-1 W' D (m_i - M w_i), w_i the others."""
-    own = np.concatenate([np.arange(positions.width)[positions.of[k]] for k in absorbed])
-    rest = np.setdiff1d(np.arange(positions.width), own)
+    own = np.concatenate([np.arange(len(R))[positions[k]] for k in absorbed])
+    rest = np.setdiff1d(np.arange(len(R)), own)
     loadings = np.concatenate([*parameters.loadings, solution.mean[:, None]], axis=1)
     W, M = loadings[:, own], loadings[:, rest]
     D = inverse(parameters.noise)[0] / scale

@@ -1,7 +1,6 @@
 """From statistics and settings to a fitted model: the only place where a model of the family is fitted."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -70,9 +69,7 @@ def fit(
         What earlier fits to the same statistics left.
     """
     settings, memory = resolve(settings, statistics), memory or FitMemory()
-    # EM does not depend on what is done with its result, and its problem not on the strengths of priors.
-    of_em = replace(settings, channel_share=(), channel_prior=(), cell_share=1.0)
-    of_problem = replace(of_em, noise_prior=float(settings.noise_prior > 0), speaker_prior=0.0)
+    of_em, of_problem = settings.of_em, settings.of_problem
     if of_problem not in memory.problems:
         used = statistics.with_conditions(settings.conditions_used)
         memory.problems[of_problem] = Problem.of(used, settings)
@@ -80,7 +77,13 @@ def fit(
     if of_em not in memory.ended:
         if start is None and memory.goes_on and problem.form != "split":
             start = memory.latest.get(of_problem)
-        result = _em(problem, settings, start, callback)
+        try:
+            result = _em(problem, settings, start, callback)
+        except np.linalg.LinAlgError as error:
+            raise InputError(
+                f"The covariances became singular ({error}). Raise the noise floor, use a noise prior, or reduce the "
+                "dimension (PCA)."
+            ) from None
         if result.interrupted:  # not to be taken for the end of EM by another fit
             return _fitted(result, problem, settings, statistics)
         memory.ended[of_em], memory.latest[of_problem] = result, result.parameters
@@ -98,12 +101,12 @@ def restart(fitted: FittedModel, settings: ModelSettings, conditions: tuple[str,
 
     ``settings`` are those of the next fit, resolved, and ``conditions`` the names of its conditions.
     """
-    if fitted.conditions not in (None, conditions) or len(fitted.channel_ranks) != len(conditions):
-        return None
     used = tuple(k for k, rank in enumerate(fitted.channel_ranks) if rank)
+    same = fitted.conditions in (None, conditions) and len(fitted.channel_ranks) == len(conditions)
+    if not same or used != settings.conditions_used:
+        return None
     found = unfinished(unshrunk(fitted.used, fitted.settings), settings)
-    same = found is not None and used == settings.conditions_used
-    return found if same and found is not None and found.without_cell().ranks == settings.ranks else None
+    return found if found is not None and found.without_cell().ranks == settings.ranks else None
 
 
 def _em(
@@ -120,7 +123,9 @@ def _em(
         parameters = problem.with_cell(detail.parameters, detail.kappa)
         callback(replace(progress, detail=replace(detail, parameters=parameters)))
 
-    with _threads(layout.plan.work), _clear_failures():
+    # Many small products run faster on one thread.
+    threads = nullcontext() if layout.plan.work > ONE_THREAD_WORK else one_thread()
+    with threads:
         if start is None:
             parameters, kappa = problem.start(noise, prior, settings)
         else:
@@ -168,7 +173,7 @@ def _fitted(result: EMResult, problem: Problem, settings: ModelSettings, statist
         precision=parameters.precision,
         conditions=statistics.conditions,
         settings=settings,
-        trace=Trace(trace, result.converged and not result.interrupted, result.interrupted),
+        trace=Trace(trace, result.converged, result.interrupted),
         counts=TrainingCounts(statistics.n_samples, statistics.n_speakers, statistics.n_channels),
         plan=problem.layout.plan,
         notes=FitNotes(result.start, result.stuck, at_floor, problem.form, problem.kappa, weight),
@@ -181,24 +186,3 @@ def canonical(W: Array) -> Array:
     W = left * values
     signs = np.sign(W[np.argmax(np.abs(W), axis=0), np.arange(W.shape[1])])
     return np.ascontiguousarray(W * np.where(signs == 0, 1.0, signs))
-
-
-@contextmanager
-def _clear_failures() -> Iterator[None]:
-    try:
-        yield
-    except np.linalg.LinAlgError as error:
-        raise InputError(
-            f"The covariances became singular ({error}). Raise the noise floor, use a noise prior, or reduce the "
-            "dimension (PCA)."
-        ) from None
-
-
-@contextmanager
-def _threads(work: float) -> Iterator[None]:
-    """Limit BLAS to one thread where an iteration is short: many small products run faster so."""
-    if work > ONE_THREAD_WORK:
-        yield
-    else:
-        with one_thread():
-            yield

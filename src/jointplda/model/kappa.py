@@ -6,9 +6,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from jointplda._typing import Array
-
-MOST = 1e3
-"""Largest kappa: a thousand times the noise."""
+from jointplda.model.settings import MOST_KAPPA
 
 
 @dataclass(frozen=True)
@@ -58,7 +56,7 @@ def best_kappa(counts: Array, sizes: Array, squares: Array, d: int, prior: Kappa
 
     inside = minimize_scalar(
         lambda u: cost(float(np.expm1(u))),
-        bounds=(0.0, float(np.log1p(MOST))),
+        bounds=(0.0, float(np.log1p(MOST_KAPPA))),
         method="bounded",
         options={"xatol": 1e-10},
     )

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse import csr_array
 
 from jointplda._typing import Array
 from jointplda.linalg import symmetric
+from jointplda.model.components import connected
 from jointplda.model.layout import link_table
 from jointplda.model.statistics import Statistics
 from jointplda.model.sums import PatternSums
@@ -93,14 +93,11 @@ def _design_rank(part: PatternSums) -> int:
     """Number of independent level means: with two factors, the levels less the connected components."""
     sizes = [len(part.levels[k].index) for k in sorted(part.levels)]
     starts = np.concatenate([[0], np.cumsum(sizes)])
-    empty = np.zeros(0, dtype=np.int64)
-    rows, columns = [empty], [empty]
+    rows, columns = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
     for (k, j), links in part.links.items():
         rows.append(starts[k] + np.searchsorted(part.levels[k].index, links.rows))
         columns.append(starts[j] + np.searchsorted(part.levels[j].index, links.columns))
-    ends = (np.concatenate(rows), np.concatenate(columns))
-    graph = coo_array((np.ones(len(ends[0]), dtype=np.int8), ends), shape=(int(starts[-1]), int(starts[-1])))
-    components, _ = connected_components(graph, directed=False)
+    components, _ = connected(int(starts[-1]), np.concatenate(rows), np.concatenate(columns))
     return int(sum(sizes) - (len(sizes) - 1) * components)
 
 

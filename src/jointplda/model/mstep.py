@@ -1,12 +1,12 @@
 """M step: new parameters from posterior moments, by maximum likelihood or with a prior."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
 
 from jointplda._typing import Array
-from jointplda.linalg import cholesky, inverse, solve, symmetric
+from jointplda.linalg import cholesky, inverse, raised, solve, spans, symmetric
 from jointplda.model.cell_sums import WithinCells
 from jointplda.model.estep import LevelMoments, Moments
 from jointplda.model.kappa import KappaPrior, best_kappa
@@ -98,10 +98,7 @@ class NoiseModel:
             cholesky(C - np.diag(self.floor))
             return C
         except np.linalg.LinAlgError:
-            root = np.sqrt(self.floor)
-            values, vectors = np.linalg.eigh(C / np.outer(root, root))
-            raised = (vectors * np.maximum(values, 1.0)) @ vectors.T
-            return symmetric(raised * np.outer(root, root))
+            return raised(C, self.floor, 1.0)
 
     def at_floor(self, C: Array) -> int:
         """Number of directions in which the covariance is at its floor."""
@@ -124,6 +121,8 @@ def m_step(
 
         [W_0 W_1 ... mean]' = R^-1 T,       C = (S - W T + nu_W Psi_W) / (N + nu_W)
 
+    Where B = V V' (or G G') has a prior, its latent is the term V y itself, and the rest is regressed on it.
+
     Parameters
     ----------
     moments : Moments
@@ -136,51 +135,39 @@ def m_step(
     kappa : float
         The present kappa.
     """
-    if prior.covariances(len(parameters.loadings)):
-        return _m_step_with_priors(moments, parameters, scatter, shift, prior, noise, within, kappa)
-    W = solve(moments.R, moments.T).T
-    C = _noise_covariance(scatter - W @ moments.T, moments, prior, noise, within)
-    mean, loadings = _minimum_divergence(W, moments.levels, shift)
-    new = replace(parameters.with_loadings(loadings), mean=mean, noise=C)
-    return new, _new_kappa(moments, W, C, prior, kappa)
-
-
-def _m_step_with_priors(
-    moments: Moments,
-    parameters: Parameters,
-    scatter: Array,
-    shift: Array,
-    prior: Prior,
-    noise: NoiseModel,
-    within: WithinCells | None,
-    kappa: float,
-) -> tuple[Parameters, float]:
-    """M step with priors on B = V V' (or G G'): the latent is the term V y itself, and the rest is regressed on it."""
-    R, T, loadings = moments.R, moments.T, list(parameters.loadings)
-    shrunk = prior.covariances(len(loadings))
-    if list(shrunk) == [0]:  # views, whose products round as they always have
-        r = parameters.ranks[0]
-        rest = solve(R[r:, r:], T[r:] - R[r:, :r] @ loadings[0].T).T
-        W = np.concatenate([loadings[0], rest], axis=1)
-    else:
-        spans = [np.arange(a, b) for a, b in pairwise(np.cumsum([0, *parameters.ranks]))]
-        held = np.concatenate([spans[k] for k in sorted(shrunk)])
-        free = np.setdiff1d(np.arange(len(R)), held)
-        W = np.concatenate([*loadings, parameters.mean[:, None]], axis=1)
-        rest = solve(R[np.ix_(free, free)], T[free] - R[np.ix_(free, held)] @ W[:, held].T).T
-        W[:, free] = rest
+    T, loadings, shrunk = moments.T, list(parameters.loadings), prior.covariances(len(parameters.loadings))
+    W, regressed = _regressed(moments, parameters, sorted(shrunk))
     WT = W @ T
-    C = _noise_covariance(scatter - WT - WT.T + W @ R @ W.T, moments, prior, noise, within)
+    residual = scatter - WT - WT.T + W @ moments.R @ W.T if shrunk else scatter - WT
+    C = _noise_covariance(residual, moments, prior, noise, within)
     for k, (nu, scale) in shrunk.items():
         V, level = loadings[k], moments.levels[k]
         B = V @ level.second @ V.T + nu * target(scale, len(V))
         loadings[k] = cholesky(symmetric(B) / (level.count + nu))
     others = [k for k in range(len(loadings)) if k not in shrunk]
-    mean, regressed = _minimum_divergence(rest, tuple(moments.levels[k] for k in others), shift)
-    for k, loading in zip(others, regressed, strict=True):
+    mean, free = _minimum_divergence(regressed, [moments.levels[k] for k in others], shift)
+    for k, loading in zip(others, free, strict=True):
         loadings[k] = loading
     new = replace(parameters.with_loadings(loadings), mean=mean, noise=C)
     return new, _new_kappa(moments, W, C, prior, kappa)
+
+
+def _regressed(moments: Moments, parameters: Parameters, held: list[int]) -> tuple[Array, Array]:
+    """W = [W_0 W_1 ... mean], of which the ``held`` factors stay and the rest is regressed on them; and this rest."""
+    R, T, V = moments.R, moments.T, parameters.loadings[0]
+    if not held:
+        W = solve(R, T).T
+        return W, W
+    if held == [0]:  # views, whose products round as they always have
+        r = parameters.ranks[0]
+        rest = solve(R[r:, r:], T[r:] - R[r:, :r] @ V.T).T
+        return np.concatenate([V, rest], axis=1), rest
+    W, places = np.concatenate([*parameters.loadings, parameters.mean[:, None]], axis=1), spans(parameters.ranks)
+    kept = np.concatenate([np.arange(len(R))[places[k]] for k in held])
+    free = np.setdiff1d(np.arange(len(R)), kept)
+    rest = solve(R[np.ix_(free, free)], T[free] - R[np.ix_(free, kept)] @ W[:, kept].T).T
+    W[:, free] = rest
+    return W, rest
 
 
 def _new_kappa(moments: Moments, W: Array, C: Array, prior: Prior, before: float) -> float:
@@ -208,17 +195,16 @@ def _noise_covariance(
     return noise.nearest(shrunk)
 
 
-def _minimum_divergence(W: Array, levels: tuple[LevelMoments, ...], shift: Array) -> tuple[Array, tuple[Array, ...]]:
+def _minimum_divergence(W: Array, levels: Sequence[LevelMoments], shift: Array) -> tuple[Array, list[Array]]:
     """The mean and the loadings from W = [W_1, W_2, ..., mean - shift], after latents are given back their N(0, I).
 
     Each loading is multiplied by the root of the covariance of its latents. Every sample carries one level of every
     factor, so the average of the latents can move into the mean.
     """
     mean, loadings = W[:, -1] + shift, []
-    ends = np.cumsum([0, *(len(level.first) for level in levels)])
-    for (a, b), level in zip(pairwise(ends), levels, strict=True):
+    for span, level in zip(spans(len(level.first) for level in levels), levels, strict=True):
         average = level.first / level.count
         covariance = symmetric(level.second / level.count - np.outer(average, average))
-        loadings.append(W[:, a:b] @ cholesky(covariance))
-        mean = mean + W[:, a:b] @ average
-    return mean, tuple(loadings)
+        loadings.append(W[:, span] @ cholesky(covariance))
+        mean = mean + W[:, span] @ average
+    return mean, loadings

@@ -5,11 +5,10 @@ import os
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from jointplda._typing import IntArray
 from jointplda.errors import TooLargeError
+from jointplda.model.components import connected
 from jointplda.model.statistics import Statistics
 
 logger = logging.getLogger("jointplda")
@@ -131,16 +130,12 @@ def _component_sizes(
         return np.zeros(0, dtype=np.int64)
     factors = [eliminated, *coupled]
     start = dict(zip(factors, np.concatenate([[0], np.cumsum([levels[k] for k in factors])]), strict=False))
-    rows, columns = [], []
+    rows, columns = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
     for part in statistics.parts.values():
         for (k, j), links in part.links.items():
             rows.append(start[k] + links.rows)
             columns.append(start[j] + links.columns)
-    total = sum(levels[k] for k in factors)
-    empty = np.zeros(0, dtype=np.int64)
-    ends = (np.concatenate([empty, *rows]), np.concatenate([empty, *columns]))
-    graph = coo_array((np.ones(len(ends[0]), dtype=np.int8), ends), shape=(total, total))
-    _, component = connected_components(graph, directed=False)
+    _, component = connected(sum(levels[k] for k in factors), np.concatenate(rows), np.concatenate(columns))
     unknowns = np.repeat([0, *(ranks[k] for k in coupled)], [levels[k] for k in factors])
     sizes = np.bincount(component, unknowns)
     return sizes[sizes > 0].astype(np.int64)

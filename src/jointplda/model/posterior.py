@@ -10,10 +10,10 @@ import numpy as np
 from jointplda import sample_matrix
 from jointplda._typing import Array, IntArray
 from jointplda.labels import MISSING
-from jointplda.linalg import inverse
+from jointplda.linalg import equal_rows, inverse, spans
 from jointplda.model.eliminated import EliminatedRows
 from jointplda.model.estep import Solution
-from jointplda.model.interaction.cell_problem import CellProblem
+from jointplda.model.interaction.cell_problem import solve_samples
 from jointplda.model.layout import Layout
 from jointplda.model.parameters import Parameters
 from jointplda.model.statistics import Statistics, encode_all
@@ -58,14 +58,12 @@ def posterior(X: Any, y: Any, channels: Any, parameters: Parameters) -> Posterio
     """Posterior of all latents given labelled samples; the conditions in ``channels`` are those of the parameters."""
     matrix = sample_matrix.as_matrix(X)
     codes, labels, _ = encode_all(y, channels, len(matrix))
-    used, cell = parameters.used(), parameters.cell
+    used = parameters.used()
     factors = [k for k, factor in enumerate(parameters.without_cell().factors) if k == 0 or factor.rank]
-    statistics = Statistics.from_samples(matrix, y, channels, cells=cell is not None)
-    problem = CellProblem.of(statistics.with_conditions([k - 1 for k in factors[1:]]), used)
-    layout, solution = problem.solved(keep_rows=True)
-    look = _Lookup(layout, used.without_cell(), solution)
-    if cell is not None:  # samples without a label are cells of their own
-        look.D = inverse(used.noise + cell.loading @ cell.loading.T)[0]
+    statistics = Statistics.from_samples(matrix, y, channels, cells=used.cell is not None)
+    statistics = statistics.with_conditions([k - 1 for k in factors[1:]])
+    layout, solution = solve_samples(statistics, used, keep_rows=True)
+    look = _Lookup(layout, used.of_cell_means(1.0), solution)  # samples without a label are cells of their own
     posteriors = []
     for k, levels in enumerate(labels):
         alone = np.flatnonzero(codes[:, k] == MISSING)
@@ -78,7 +76,7 @@ def posterior(X: Any, y: Any, channels: Any, parameters: Parameters) -> Posterio
             means = np.concatenate([look.means(at), _own_means(look, matrix, chosen, alone, at)])
             covariances = partial(_covariances, look, chosen, alone, at, len(levels))
         posteriors.append(LatentPosterior((*levels, *[None] * len(alone)), index, means, covariances))
-    return Posterior(posteriors[0], tuple(posteriors[1:]), problem.log_likelihood(solution))
+    return Posterior(posteriors[0], tuple(posteriors[1:]), solution.log_likelihood)
 
 
 def eliminated_means(layout: Layout, solution: Solution) -> Array:
@@ -104,13 +102,11 @@ class _Lookup:
         self.place = [np.zeros((layout.levels[k], 3), dtype=np.int64) for k in layout.coupled]
         for b, batch in enumerate(layout.batches):
             which = np.repeat(np.arange(len(batch.multiplicity)), batch.multiplicity)
-            start = 0
+            places = spans(q * r for q, r in zip(batch.sizes, ranks, strict=True))
             for i, members in enumerate(batch.members):
-                q = members.shape[1]
                 self.place[i][members, 0] = b
                 self.place[i][members, 1] = which[:, None]
-                self.place[i][members, 2] = start + np.arange(q) * ranks[i]
-                start += q * ranks[i]
+                self.place[i][members, 2] = places[i].start + np.arange(batch.sizes[i]) * ranks[i]
 
     def means(self, k: int) -> Array:
         """Posterior means of all shared levels of factor k."""
@@ -134,11 +130,9 @@ class _Lookup:
         own = self.solution.unrotated(self.solution.unrotated(own).T)
         with_coupled = self.solution.unrotated(with_coupled)
         both = np.block([[own, with_coupled], [with_coupled.T, self._coupled(coupled, coupled)]])
-        order = np.argsort([0 if k == eliminated else 1 for k, _ in levels], kind="stable")
-        sizes = [self.parameters.ranks[levels[i][0]] for i in order]
-        starts = np.concatenate([[0], np.cumsum(sizes)])
-        rows = [np.arange(starts[p], starts[p + 1]) for p in np.argsort(order, kind="stable")]
-        chosen = np.concatenate(rows)
+        first = [(eliminated, at[0]), *coupled]
+        places = spans(self.parameters.ranks[k] for k, _ in first)
+        chosen = np.concatenate([np.arange(len(both))[places[first.index(level)]] for level in levels])
         result: Array = both[np.ix_(chosen, chosen)]
         return result
 
@@ -191,9 +185,7 @@ class _Lookup:
 def _own_means(look: _Lookup, matrix: Any, codes: IntArray, alone: IntArray, k: int) -> Array:
     """Means of the latents of factor k that belong to one sample each: C (m - mean - W <w>)."""
     result = np.zeros((len(alone), look.parameters.ranks[k]))
-    patterns, which = np.unique(codes[alone] == MISSING, axis=0, return_inverse=True)
-    for p in range(len(patterns)):
-        members = np.flatnonzero(which.reshape(-1) == p)
+    for _, members in equal_rows(codes[alone] == MISSING):
         rows = alone[members]
         absorbed, _, C = look.absorbing(codes[rows[0]])
         for piece, values in sample_matrix.chunks(matrix, rows):

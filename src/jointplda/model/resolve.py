@@ -7,7 +7,7 @@ import numpy as np
 
 from jointplda._validation import check_number
 from jointplda.errors import InputError
-from jointplda.model.setting_checks import per_condition
+from jointplda.model.setting_checks import all_per_condition
 from jointplda.model.settings import ModelSettings
 from jointplda.model.statistics import Statistics
 
@@ -47,19 +47,17 @@ def resolve(settings: ModelSettings, statistics: Statistics) -> ModelSettings:
     is no interaction, since a cell is then a speaker.
     """
     d, conditions = statistics.n_features, len(statistics.conditions)
-    shares = per_condition("channel_share", settings.channel_share, conditions)
-    ranks = _channel_ranks(settings, statistics)
-    kept = tuple(rank if share else 0 for rank, share in zip(ranks, shares, strict=True))
+    values, ranks = all_per_condition(settings, conditions), _channel_ranks(settings, statistics)
+    kept = tuple(rank if share else 0 for rank, share in zip(ranks, values["channel_share"], strict=True))
     rank = settings.interaction_rank
     rank = d if rank is None else int(check_number("interaction_rank", rank, 1, d, whole=True))
     return replace(
         settings,
         speaker_rank=_speaker_rank(settings, statistics),
         channel_rank=kept,
-        channel_share=shares,
-        channel_prior=per_condition("channel_prior", settings.channel_prior, conditions),
         interaction=settings.interaction if any(kept) else 0.0,
         interaction_rank=rank,
+        **values,
     )
 
 

@@ -42,6 +42,12 @@ def per_condition(name: str, setting: Any, conditions: int) -> tuple[float, ...]
     return tuple(check_number(name, value, rule.least, rule.most) for value in values.tolist())
 
 
+def all_per_condition(settings: ModelSettings, conditions: int) -> dict[str, Any]:
+    """Every setting that has a number for each condition, except ranks, by its name."""
+    names = [name for name, rule in RULES.items() if rule.per_condition and not rule.rank]
+    return {name: per_condition(name, getattr(settings, name), conditions) for name in names}
+
+
 def _checked_prior(prior: Any) -> tuple[float, float]:
     try:
         value, weight = prior

@@ -5,7 +5,7 @@ options of the commands, and what a file says of the fit come from it.
 """
 
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 MOST_KAPPA = 1e3
@@ -37,6 +37,8 @@ class SettingRule:
         Whether automatic settings keep it as the user gives it.
     per_condition : bool
         Whether there may be one for each nuisance condition.
+    stage : {"problem", "em", "after"}
+        Where a fit takes it first: in preparing what EM runs on, in EM, or after EM.
     """
 
     help: str
@@ -48,6 +50,7 @@ class SettingRule:
     searched: bool = False
     kept_if_given: bool = False
     per_condition: bool = False
+    stage: str = "problem"
 
 
 def _rule(text: str, **rule: Any) -> dict[str, SettingRule]:
@@ -76,10 +79,13 @@ class ModelSettings:
     )
     noise_prior: float = field(
         default=0.0,
-        metadata=_rule("Strength of the prior that shrinks the noise covariance D^-1.", most=MOST_PRIOR, searched=True),
+        metadata=_rule(
+            "Strength of the prior that shrinks the noise covariance D^-1.", most=MOST_PRIOR, searched=True, stage="em"
+        ),
     )
     speaker_prior: float = field(
-        default=0.0, metadata=_rule("Strength of the prior that shrinks V V'.", most=MOST_PRIOR, searched=True)
+        default=0.0,
+        metadata=_rule("Strength of the prior that shrinks V V'.", most=MOST_PRIOR, searched=True, stage="em"),
     )
     channel_share: Any = field(
         default=1.0,
@@ -88,6 +94,7 @@ class ModelSettings:
             most=1.0,
             searched=True,
             per_condition=True,
+            stage="after",
         ),
     )
     channel_prior: Any = field(
@@ -98,6 +105,7 @@ class ModelSettings:
             searched=True,
             kept_if_given=True,
             per_condition=True,
+            stage="after",
         ),
     )
     interaction: Any = field(
@@ -123,6 +131,7 @@ class ModelSettings:
             "the rest is noise.",
             most=1.0,
             searched=True,
+            stage="after",
         ),
     )
     noise_floor: float = field(
@@ -145,6 +154,20 @@ class ModelSettings:
             values = {name: getattr(self, name) for name, rule in RULES.items() if rule.searched}
             chosen |= {name: list(v) if isinstance(v, tuple) else v for name, v in values.items() if name not in chosen}
         return chosen
+
+    @property
+    def of_em(self) -> "ModelSettings":
+        """These settings with defaults in place of those that EM does not depend on."""
+        return self._up_to("problem", "em")
+
+    @property
+    def of_problem(self) -> "ModelSettings":
+        """The same for what EM runs on, which takes from the noise prior only whether there is one."""
+        return replace(self._up_to("problem"), noise_prior=float(self.noise_prior > 0))
+
+    def _up_to(self, *stages: str) -> "ModelSettings":
+        defaults: dict[str, Any] = {f.name: f.default for f in fields(self) if RULES[f.name].stage not in stages}
+        return replace(self, **defaults)
 
     @property
     def conditions_used(self) -> tuple[int, ...]:

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from jointplda._typing import Array
-from jointplda.linalg import cholesky, symmetric
+from jointplda.linalg import cholesky, raised, symmetric
 from jointplda.model.moments import Covariances
 from jointplda.model.mstep import NoiseModel, Prior, target
 from jointplda.model.parameters import Parameters
@@ -39,7 +39,9 @@ def start_from_moments(
     """
     d = statistics.n_features
     share = prior.noise_strength / (prior.noise_strength + statistics.n_samples)
-    C = (1 - share) * _at_least(covariances.within, statistics.scales) + share * target(prior.noise_scale, d)
+    C = (1 - share) * raised(symmetric(covariances.within), statistics.scales, SMALLEST_SHARE) + share * target(
+        prior.noise_scale, d
+    )
     alone = [k for k in range(len(ranks)) if not statistics.labels[k]]
     loadings = {}
     for k in alone:
@@ -48,7 +50,7 @@ def start_from_moments(
     for k, (between, rank) in enumerate(zip(covariances.between, ranks, strict=True)):
         if k == 0 and prior.speaker_strength:
             share = prior.speaker_strength / (prior.speaker_strength + statistics.n_speakers)
-            positive = _at_least(between, np.zeros(d))
+            positive = raised(symmetric(between), np.ones(d), 0.0)
             between = (1 - share) * positive + share * target(prior.speaker_scale, d)
         if k not in alone:
             loadings[k] = _leading(between, C, rank)
@@ -73,11 +75,3 @@ def _share_of_noise(C: Array, rank: int, diagonal: bool) -> Array:
     kept = np.clip(values[-rank:] - rest, SMALLEST_SHARE, 0.9 * values[-rank:])
     loading: Array = scale[:, None] * (vectors[:, -rank:] * np.sqrt(kept))
     return loading
-
-
-def _at_least(covariance: Array, scales: Array) -> Array:
-    """Raise the eigenvalues, after scaling by ``scales``, to a small share of them (to zero where all scales are 0)."""
-    root = np.sqrt(np.where(scales > 0, scales, 1.0))
-    values, vectors = np.linalg.eigh(symmetric(covariance) / np.outer(root, root))
-    least = SMALLEST_SHARE if scales.any() else 0.0
-    return symmetric((vectors * np.maximum(values, least)) @ vectors.T * np.outer(root, root))

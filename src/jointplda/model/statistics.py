@@ -11,7 +11,7 @@ from jointplda import sample_matrix
 from jointplda._typing import AnyArray, Array, BoolArray, IntArray
 from jointplda.errors import Advice, InputError
 from jointplda.labels import MISSING, ConditionColumns, conditions, encode, match_conditions
-from jointplda.linalg import sums_by_level, symmetric
+from jointplda.linalg import equal_rows, sums_by_level, symmetric
 from jointplda.model.cell_sums import CellSums
 from jointplda.model.sums import Levels, PatternSums, summed_links
 from jointplda.storage.records import read_record, write_record
@@ -85,11 +85,11 @@ class Statistics:
         matrix = sample_matrix.as_matrix(X)
         codes, labels, names = encode_all(y, channels, len(matrix))
         weights = _checked_weights(sample_weight, len(matrix))
+        rows = None
         if weights is not None and not weights.all():
             rows = np.flatnonzero(weights)
             weights = weights[rows]
-            return cls.from_codes(matrix, codes, labels, names, rows=rows, weights=weights, shift=shift, cells=cells)
-        return cls.from_codes(matrix, codes, labels, names, weights=weights, shift=shift, cells=cells)
+        return cls.from_codes(matrix, codes, labels, names, rows=rows, weights=weights, shift=shift, cells=cells)
 
     @classmethod
     def from_codes(
@@ -128,14 +128,12 @@ class Statistics:
         if shift.shape != (matrix.shape[1],) or not np.isfinite(shift).all():
             problem = f"expected finite numbers of shape ({matrix.shape[1]},), got shape {shift.shape}."
             raise InputError(problem, parameter="shift")
-        patterns, which = np.unique(codes[:, 1:] != MISSING, axis=0, return_inverse=True)
         parts = {}
-        for p, pattern in enumerate(patterns):
+        for pattern, members in equal_rows(codes[:, 1:] != MISSING):
             key = tuple(bool(has_label) for has_label in pattern)
-            if len(patterns) == 1:
+            if len(members) == len(codes):
                 parts[key] = _pattern_sums(matrix, rows, codes, weights, shift, cells)
                 continue
-            members = np.flatnonzero(which.reshape(-1) == p)
             part_rows = members if rows is None else rows[members]
             part_weights = None if weights is None else weights[members]
             parts[key] = _pattern_sums(matrix, part_rows, codes[members], part_weights, shift, cells)

@@ -1,13 +1,13 @@
 """Sums over the samples with one missing-label pattern: those that have labels of the same factors."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from jointplda._typing import Array, IntArray
-from jointplda.model.cell_sums import CellSums
+from jointplda.model.cell_sums import CellSums, merged
 
 Pair = tuple[int, int]
 
@@ -84,29 +84,23 @@ class PatternSums:
         if not step.any():
             return self
         cross = np.outer(self.total, step)
-        return PatternSums(
-            count=self.count,
+        return replace(
+            self,
             total=self.total + self.count * step,
             scatter=self.scatter + cross + cross.T + self.count * np.outer(step, step),
             levels={k: Levels(v.index, v.counts, v.sums + v.counts[:, None] * step) for k, v in self.levels.items()},
-            links=self.links,
             cells=None if self.cells is None else self.cells.moved(step),
-            cell_size=self.cell_size,
         )
 
     def relabelled(self, new_index: Callable[[int], IntArray]) -> "PatternSums":
         """Return the sums of the same samples, with level b of factor k renamed ``new_index(k)[b]``."""
-        levels = {}
-        for k, old in self.levels.items():
-            index = new_index(k)[old.index]
-            order = np.argsort(index)
-            levels[k] = Levels(index[order], old.counts[order], old.sums[order])
+        levels = {k: Levels(*merged(new_index(k)[v.index], v.counts, v.sums)) for k, v in self.levels.items()}
         links = {
             (k, j): summed_links(new_index(k)[v.rows], new_index(j)[v.columns], v.counts)
             for (k, j), v in self.links.items()
         }
         cells = None if self.cells is None else self.cells.relabelled(sorted(self.levels), new_index)
-        return PatternSums(self.count, self.total, self.scatter, levels, links, cells, self.cell_size)
+        return replace(self, levels=levels, links=links, cells=cells)
 
     def only(self, factors: Mapping[int, int]) -> "PatternSums":
         """Return the sums of the same samples with only these factors, renumbered (old number: new number)."""
@@ -117,10 +111,11 @@ class PatternSums:
                 links[min(a, b), max(a, b)] = v if a < b else summed_links(v.columns, v.rows, v.counts)
         levels = {factors[k]: v for k, v in self.levels.items() if k in factors}
         cells = None if self.cells is None else self.cells.only(sorted(self.levels), factors)
-        return PatternSums(self.count, self.total, self.scatter, levels, links, cells, self.cell_size)
+        return replace(self, levels=levels, links=links, cells=cells)
 
     def __add__(self, other: "PatternSums") -> "PatternSums":
-        return PatternSums(
+        return replace(
+            self,
             count=self.count + other.count,
             total=self.total + other.total,
             scatter=self.scatter + other.scatter,
@@ -134,7 +129,6 @@ class PatternSums:
                 for pair, v in self.links.items()
             },
             cells=None if self.cells is None or other.cells is None else self.cells + other.cells,
-            cell_size=self.cell_size,
         )
 
 
@@ -150,11 +144,5 @@ def summed_links(rows: IntArray, columns: IntArray, counts: Array) -> Links:
 
 
 def _joined(a: Levels, b: Levels) -> Levels:
-    index = np.union1d(a.index, b.index)
-    counts = np.zeros(len(index))
-    sums = np.zeros((len(index), a.sums.shape[1]))
-    for levels in (a, b):
-        at = np.searchsorted(index, levels.index)
-        counts[at] += levels.counts
-        sums[at] += levels.sums
-    return Levels(index, counts, sums)
+    index, counts = np.concatenate([a.index, b.index]), np.concatenate([a.counts, b.counts])
+    return Levels(*merged(index, counts, np.concatenate([a.sums, b.sums])))

@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 from jointplda._typing import Array, IntArray
 from jointplda.linalg import symmetric
 from jointplda.model.estep import Solution
-from jointplda.model.interaction.cell_problem import CellProblem
+from jointplda.model.interaction.cell_problem import solve_samples
 from jointplda.model.layout import Layout
 from jointplda.model.parameters import Parameters
 from jointplda.model.posterior import eliminated_means
@@ -95,7 +95,7 @@ def training_posterior(statistics: Statistics, parameters: Parameters) -> Traini
     ranks = parameters.without_cell().ranks
     if not posterior_fits_in_memory(statistics, ranks):
         return None
-    layout, solution = CellProblem.of(statistics, parameters).solved(eliminated=0, keep_rows=True)
+    layout, solution = solve_samples(statistics, parameters, eliminated=0, keep_rows=True)
     return TrainingPosterior(
         channels=statistics.labels[1:],
         channel_counts=tuple(statistics.level_counts(k) for k in range(1, len(ranks))),
@@ -118,7 +118,7 @@ def _cells(statistics: Statistics) -> CellMeans | None:
     sums = next((part.cells for pattern, part in statistics.parts.items() if all(pattern)), None)
     if sums is None or sums.sums.size > CELL_NUMBERS:
         return None
-    return CellMeans(sums.codes, sums.counts, statistics.shift + sums.sums / sums.counts[:, None])
+    return CellMeans(sums.codes, sums.counts, statistics.shift + sums.means)
 
 
 def _joint_covariance(layout: Layout, solution: Solution, ranks: list[int]) -> Array:

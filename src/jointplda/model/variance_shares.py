@@ -79,12 +79,13 @@ def variance_shares(
         raise InputError("expected samples that differ within a speaker and channel; all of them are copies.")
     estimate = _shares_and_kappa(cells, counts, sums, squares)
     if estimate is None:
+        heard = np.unique(cells[:, 0], return_counts=True)[1]
         raise InputError(
             "speaker, channel and interaction cannot be told apart: expected speakers in two or more channels, and "
-            f"channels with two or more speakers; {_crossed(cells)} of {len(np.unique(cells[:, 0]))} speakers were "
+            f"channels with two or more speakers; {np.sum(heard > 1)} of {len(heard)} speakers were "
             "heard in two channels. Training still works, with a belief about the interaction."
         )
-    groups = [_groups(cells[:, k]) for k in range(cells.shape[1])]
+    groups = [np.unique(column, return_inverse=True)[1] % GROUPS for column in cells.T]
     total, done = sum(int(group.max()) + 1 for group in groups), 0
     left_out: list[list[Array | None]] = [[] for _ in groups]
     for group, values in zip(groups, left_out, strict=True):
@@ -100,17 +101,6 @@ def variance_shares(
     intervals = np.column_stack([low, np.append(np.minimum(high[:-1], 1.0), high[-1])])
     names = ("speaker", *conditions, "interaction", "noise")
     return VarianceShares(names, estimate[:-1], intervals[:-1], float(estimate[-1]), intervals[-1])
-
-
-def _crossed(cells: IntArray) -> int:
-    """Number of speakers with two cells or more."""
-    return int(np.count_nonzero(np.unique(cells[:, 0], return_counts=True)[1] > 1))
-
-
-def _groups(levels: IntArray) -> IntArray:
-    """Number of the group, at most GROUPS, in which a cell is left out."""
-    _, levels = np.unique(levels, return_inverse=True)
-    return np.asarray(levels.reshape(-1) % GROUPS, dtype=np.int64)
 
 
 def _half_width(left_out: Sequence[Sequence[Array | None]], level: float = 0.9) -> Array:
@@ -130,13 +120,17 @@ def _half_width(left_out: Sequence[Sequence[Array | None]], level: float = 0.9) 
     return width
 
 
-def _components(codes: IntArray, counts: Array, sums: Array, squares: Array) -> Array | None:
-    """Traces b of every factor, of the cell, and c, (factors + 2,); None where the equations do not determine them."""
+def _shares_and_kappa(codes: IntArray, counts: Array, sums: Array, squares: Array) -> Array | None:
+    """Shares of the factors, of the cell, and of the noise, and last the interaction over the noise, (factors + 3,).
+
+    None where the equations do not determine them. Moments can be negative, and stay so here: what is cut off at 0
+    would seem certain to the jackknife.
+    """
     if counts.sum() == len(counts):
         return None
     n, K = counts.sum(), codes.shape[1]
     c = squares.sum() / (n - len(counts))
-    columns = [np.unique(codes[:, k], return_inverse=True)[1].reshape(-1) for k in range(K)] + [np.arange(len(counts))]
+    columns = [np.unique(column, return_inverse=True)[1] for column in codes.T] + [np.arange(len(counts))]
     totals = [np.bincount(column, counts) for column in columns]
     design, values = np.full((K + 2, K + 2), n), np.zeros(K + 2)
     design[:, K + 1] = 1.0
@@ -146,23 +140,12 @@ def _components(codes: IntArray, counts: Array, sums: Array, squares: Array) -> 
         design[K + 1, k] = totals[k] @ totals[k] / n
         for j, other in enumerate(columns):
             if j != k:
-                linked = np.bincount(np.unique(column * len(totals[j]) + other, return_inverse=True)[1], counts)
-                owner = np.unique(column * len(totals[j]) + other) // len(totals[j])
-                design[k, j] = np.sum(linked**2 / totals[k][owner])
+                pairs, at = np.unique(column * len(totals[j]) + other, return_inverse=True)
+                design[k, j] = np.sum(np.bincount(at, counts) ** 2 / totals[k][pairs // len(totals[j])])
     values[K + 1] = np.sum(sums.sum(axis=0) ** 2) / n - c
     scale = np.linalg.norm(design, axis=0)
     if np.linalg.matrix_rank(design / scale, rtol=1e-10) < K + 2:
         return None
     solved = np.linalg.solve(design / scale, values) / scale
-    return np.append(solved[: K + 1], c)
-
-
-def _shares_and_kappa(codes: IntArray, counts: Array, sums: Array, squares: Array) -> Array | None:
-    """Shares of the components and, last, the interaction over the noise; None where they are not determined.
-
-    Moments can be negative, and stay so here: what is cut off at 0 would seem certain to the jackknife.
-    """
-    components = _components(codes, counts, sums, squares)
-    if components is None:
-        return None
+    components = np.append(solved[: K + 1], c)
     return np.append(components / np.maximum(components, 0.0).sum(), components[-2] / components[-1])

@@ -67,15 +67,6 @@ class Stack:
 
 
 @dataclass(frozen=True)
-class Prior:
-    """Prior of stacked latents: its precision P, P mu, and 1/2 log|P| - 1/2 mu' P mu."""
-
-    precision: Array
-    eta: Array
-    constant: float
-
-
-@dataclass(frozen=True)
 class Solved:
     """An assignment with Lambda^-1, log |Lambda|, and P mu and the constant of its prior."""
 
@@ -98,11 +89,14 @@ class Solved:
         return np.asarray(0.5 * squares - 0.5 * self.log_determinant + self.constant)
 
 
-def solve(stack: Stack, projection: Projection, prior: Prior | None = None) -> Solved:
-    """Build and factor Lambda of an assignment; without a prior the latents are standard normal."""
+def solve(stack: Stack, projection: Projection) -> Solved:
+    """Build and factor Lambda of an assignment whose latents are standard normal."""
     size = int(stack.starts[-1])
-    prior = Prior(np.eye(size), np.zeros(size), 0.0) if prior is None else prior
-    Lambda = prior.precision.copy()
+    return solve_with_prior(stack, projection, np.eye(size), np.zeros(size), 0.0)
+
+
+def solve_with_prior(stack: Stack, projection: Projection, Lambda: Array, eta: Array, constant: float) -> Solved:
+    """The same for any prior: Lambda is P at first, eta P mu, and the constant 1/2 log|P| - 1/2 mu' P mu."""
     for positions in stack.of_samples:
         Lambda[np.ix_(positions, positions)] += projection.G
-    return Solved(stack, *inverse(Lambda), prior.eta, prior.constant)
+    return Solved(stack, *inverse(Lambda), eta, constant)

@@ -13,11 +13,11 @@ import numpy as np
 
 from jointplda._typing import Array, IntArray
 from jointplda.errors import InputError
-from jointplda.linalg import equal_rows, inverse, symmetric
+from jointplda.linalg import equal_rows, inverse, spans, symmetric
 from jointplda.model.fitted import FittedModel
 from jointplda.model.parameters import Factor, Parameters
 from jointplda.model.training_posterior import CellMeans
-from jointplda.scoring.evidence import Prior, Solved, Stack, solve
+from jointplda.scoring.evidence import Solved, Stack, solve_with_prior
 from jointplda.scoring.projection import NEW, Gaussian, Projection, Projections, log_evidence
 
 
@@ -134,7 +134,7 @@ class KnownChannels:
             precision[np.ix_(at, at)] = known
             eta[at] = known @ mean
             constant = -0.5 * float(mean @ eta[at]) - 0.5 * log_det
-        return solve(stack, self.projection, Prior(precision, eta, constant))
+        return solve_with_prior(stack, self.projection, precision, eta, constant)
 
     def training_latents(self, stack: Stack, channels: IntArray) -> tuple[IntArray, IntArray]:
         """Positions in a stack of the latents of training channels, and their places in the training posterior."""
@@ -175,7 +175,8 @@ class KnownChannels:
             factors = (0, *(k + 1 for k, has_label in enumerate(observed) if has_label))
             projection = Projection.of(self.parameters.of_cell_means(float(size)), factors)
             grams.append(projection.G[:rank, :rank])
-            crosses.append({k: projection.G[projection.spans[i], :rank] for i, k in enumerate(factors)})
+            positions = zip(factors, spans(projection.ranks), strict=True)
+            crosses.append({k: projection.G[span, :rank] for k, span in positions})
         slots = training.slots.toarray() if training.slots.shape[1] else np.zeros((len(training.speakers), 0))
         keys = np.concatenate([training.speaker_counts, slots], axis=1)
         places = [self.places(k, channel) for k, size in enumerate(self.sizes) for channel in range(size)]

@@ -21,7 +21,7 @@ from scipy.linalg import block_diag, solve_triangular
 
 from jointplda._parallel import in_pieces
 from jointplda._typing import AnyArray, Array, IntArray
-from jointplda.linalg import cholesky
+from jointplda.linalg import cholesky, spans
 from jointplda.model.parameters import CELL, CONDITION, Parameters
 
 Pattern = tuple[bool, ...]
@@ -79,21 +79,29 @@ class PairModel:
         """Prepare samples X (n, d) once, to be scored many times."""
         P, shares = self._projections, self._shares
         table = np.empty((len(X), P.shape[1] + 2 * len(self.hypotheses)), dtype=dtype)
-        sizes = [len(h.shares) for h in self.hypotheses]
+        columns = spans(len(h.shares) for h in self.hypotheses)
 
         def work(piece: slice) -> None:
             phi = (np.asarray(X[piece], dtype=np.float64) - self.parameters.mean) @ P
-            start = 0
-            for i, size in enumerate(sizes):
-                at = start + 2 * i
-                table[piece, at : at + size] = phi[:, start : start + size]
-                table[piece, at + size + 1] = 1.0
-                start += size
+            for span, own in zip(self.spans.values(), columns, strict=True):
+                table[piece, span.start : span.stop - 2] = phi[:, own]
+                table[piece, span.stop - 1] = 1.0
             np.square(phi, out=phi)
-            table[piece, np.cumsum(sizes) + 2 * np.arange(len(sizes))] = -0.5 * (phi @ shares)
+            table[piece, self.offsets] = -0.5 * (phi @ shares)
 
         in_pieces(work, len(X), PIECE, threads)
         return PreparedSide(self, table)
+
+    @cached_property
+    def spans(self) -> dict[Key, slice]:
+        """Columns of each hypothesis in the table of prepared samples."""
+        keys = [(h.same_speaker, h.pattern) for h in self.hypotheses]
+        return dict(zip(keys, spans(len(h.shares) + 2 for h in self.hypotheses), strict=True))
+
+    @property
+    def offsets(self) -> list[int]:
+        """The column that holds the offset of each hypothesis."""
+        return [span.stop - 2 for span in self.spans.values()]
 
     @cached_property
     def _projections(self) -> Array:
@@ -123,25 +131,15 @@ class PreparedSide:
     @cached_property
     def rounding(self) -> float:
         """Approximate error of scores of these samples by rounding, in nats: it grows with the offsets."""
-        ends = [span.stop - 2 for span in self.spans.values()]
-        return 4.0 * float(np.finfo(self.table.dtype).eps) * float(np.abs(self.table[:, ends]).max(initial=0.0))
-
-    @cached_property
-    def spans(self) -> dict[Key, slice]:
-        """Columns of each hypothesis in the table."""
-        spans, start = {}, 0
-        for h in self.model.hypotheses:
-            spans[h.same_speaker, h.pattern] = slice(start, start + len(h.shares) + 2)
-            start += len(h.shares) + 2
-        return spans
+        largest = float(np.abs(self.table[:, self.model.offsets]).max(initial=0.0))
+        return 4.0 * float(np.finfo(self.table.dtype).eps) * largest
 
     def right(self, weights: dict[Key, float]) -> AnyArray:
         """The columns [phi, 1, offset + constant + log prior] of the other side of a product."""
         table = self.table.copy()
-        for h in self.model.hypotheses:
-            stop = self.spans[h.same_speaker, h.pattern].stop
-            table[:, stop - 2] = 1.0
-            table[:, stop - 1] = self.table[:, stop - 2] + (h.constant + weights.get((h.same_speaker, h.pattern), 0.0))
+        for h, (key, span) in zip(self.model.hypotheses, self.model.spans.items(), strict=True):
+            table[:, span.stop - 2] = 1.0
+            table[:, span.stop - 1] = self.table[:, span.stop - 2] + (h.constant + weights.get(key, 0.0))
         return table
 
 
@@ -188,7 +186,7 @@ class PairScorer:
         left_codes: IntArray | None = None,
         right_codes: IntArray | None = None,
     ) -> None:
-        self.left, self.spans, self.priors = left.table, left.spans, priors
+        self.left, self.spans, self.priors = left.table, left.model.spans, priors
         self.codes = None if left_codes is None or right_codes is None else (left_codes, right_codes)
         self.patterns = list(product((False, True), repeat=len(priors)))
         self.marginal = self._log_priors(np.full(len(priors), UNKNOWN))

@@ -9,7 +9,6 @@ first: D = (C + sum U U')^-1 over their conditions.
 """
 
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -56,12 +55,6 @@ class Projection:
         D, log_det = inverse(noise)
         ranks = tuple(parameters.ranks[k] for k in factors)
         return cls(parameters.mean, D @ W, W.T @ D @ W, D, log_det, ranks)
-
-    @property
-    def spans(self) -> tuple[slice, ...]:
-        """Where each factor stands in z."""
-        ends = [0, *accumulate(self.ranks)]
-        return tuple(slice(a, b) for a, b in pairwise(ends))
 
     def project(self, X: Any) -> Array:
         """Phi of samples X (n, d): (n, r)."""

@@ -81,7 +81,8 @@ def encode(value: Any, hint: Any, name: str, tensors: Tensors) -> Any:
         ]
     if isinstance(value, tuple | list):
         return [encode(part, _part_hint(hint, i), f"{name}.{i}", tensors) for i, part in enumerate(value)]
-    return _plain(value, name)
+    plain = _plain(value, f"{name}: a value")
+    return str(plain) if isinstance(plain, float) and not math.isfinite(plain) else plain  # as strict JSON allows it
 
 
 def decode(value: Any, hint: Any, tensors: Tensors) -> Any:
@@ -100,8 +101,13 @@ def decode(value: Any, hint: Any, tensors: Tensors) -> Any:
         return tensors[value["tensor"]] if isinstance(value, dict) else value
     if get_origin(hint) is np.ndarray:
         return tensors[value["tensor"]]
-    if is_dataclass(hint):
-        return _decode_record(value, hint, tensors)
+    if is_dataclass(hint) and isinstance(hint, type):
+        hints = get_type_hints(hint)
+        stored = [field for field in fields(hint) if field.metadata.get("stored", True)]
+        for field in stored:
+            if field.name not in value and field.default is MISSING and field.default_factory is MISSING:
+                raise KeyError(field.name)
+        return hint(**{f.name: decode(value[f.name], hints[f.name], tensors) for f in stored if f.name in value})
     origin = get_origin(hint)
     if origin is tuple:
         return tuple(decode(part, _part_hint(hint, i), tensors) for i, part in enumerate(value))
@@ -116,15 +122,6 @@ def decode(value: Any, hint: Any, tensors: Tensors) -> Any:
     return value
 
 
-def _decode_record(value: dict[str, Any], hint: Any, tensors: Tensors) -> Any:
-    hints = get_type_hints(hint)
-    stored = [field for field in fields(hint) if field.metadata.get("stored", True)]
-    missing = [f.name for f in stored if f.name not in value and f.default is MISSING and f.default_factory is MISSING]
-    if missing:
-        raise KeyError(missing[0])
-    return hint(**{f.name: decode(value[f.name], hints[f.name], tensors) for f in stored if f.name in value})
-
-
 def _is_labels(hint: Any) -> bool:
     """Whether a type hint is that of labels, a tuple of hashables."""
     return get_origin(hint) is tuple and get_args(hint) == (Hashable, ...)
@@ -133,29 +130,20 @@ def _is_labels(hint: Any) -> bool:
 def _plain_label(label: Hashable) -> Any:
     if isinstance(label, tuple):
         return [_plain_label(part) for part in label]
-    if isinstance(label, np.generic):
-        label = label.item()
-    if isinstance(label, str | bool | int | float):
-        return label
-    raise FileError(
-        f"Labels of type {type(label).__name__} cannot be stored in a file ({label!r:.50}); "
-        "use strings, numbers, booleans, or tuples of these."
-    )
+    return _plain(label, "Labels", "; use strings, numbers, booleans, or tuples of these")
 
 
 def _label(label: Any) -> Hashable:
     return tuple(_label(part) for part in label) if isinstance(label, list) else label
 
 
-def _plain(value: Any, name: str) -> Any:
-    """A number or a text as strict JSON allows it."""
+def _plain(value: Any, what: str, hint: str = "") -> Any:
+    """A number or a text as a Python object."""
     if isinstance(value, np.generic):
         value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
     if isinstance(value, str | bool | int | float):
         return value
-    raise FileError(f"{name}: a value of type {type(value).__name__} cannot be stored in a file ({value!r:.50}).")
+    raise FileError(f"{what} of type {type(value).__name__} cannot be stored in a file ({value!r:.50}){hint}.")
 
 
 def _without_none(hint: Any) -> Any:

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from jointplda._typing import Array
-from jointplda.linalg import cholesky, symmetric
+from jointplda.linalg import cholesky, root_of_rank
 from jointplda.model.parameters import CELL, Factor, Parameters
 
 
@@ -54,7 +54,5 @@ def split_speaker(parameters: Parameters, kappa: float) -> Parameters:
 def joined_speaker(parameters: Parameters) -> Parameters:
     """The parameters before ``split_speaker``: V V' + G G' is the speaker's again; V keeps its number of columns."""
     V, *others, G = parameters.loadings
-    values, vectors = np.linalg.eigh(symmetric(V @ V.T + G @ G.T))
-    rank = V.shape[1]
-    joined = vectors[:, -rank:] * np.sqrt(np.maximum(values[-rank:], 0.0))
+    joined = root_of_rank(V @ V.T + G @ G.T, V.shape[1])
     return parameters.without_cell().with_loadings((joined, *others))

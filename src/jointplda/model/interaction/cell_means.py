@@ -7,8 +7,8 @@ import numpy as np
 
 from jointplda._typing import Array, IntArray
 from jointplda.errors import InputError
-from jointplda.linalg import sums_by_level, symmetric
-from jointplda.model.cell_sums import CellSums, WithinCells
+from jointplda.linalg import symmetric
+from jointplda.model.cell_sums import CellSums, WithinCells, merged
 from jointplda.model.statistics import Statistics
 from jointplda.model.sums import Levels, PatternSums, summed_links
 
@@ -25,14 +25,12 @@ def cell_means(statistics: Statistics) -> tuple[Statistics, WithinCells]:
             parts[*pattern, 1.0] = part
             continue
         cells = _cells_of(part)
-        means = cells.sums / cells.counts[:, None]
+        means = cells.means
         for size in np.unique(cells.counts):
             rows = np.flatnonzero(cells.counts == size)
-            parts[*pattern, float(size)] = weighted_means(
-                cells.codes[rows], means[rows], np.ones(len(rows)), float(size)
-            )
-    reduced = Statistics(statistics.labels, statistics.conditions, statistics.shift, parts)  # type: ignore[arg-type]
-    return reduced, within
+            ones = np.ones(len(rows))
+            parts[*pattern, float(size)] = weighted_means(cells.codes[rows], means[rows], ones, float(size))
+    return replace(statistics, parts=parts), within  # type: ignore[arg-type]
 
 
 def within_cells(statistics: Statistics) -> WithinCells:
@@ -42,7 +40,7 @@ def within_cells(statistics: Statistics) -> WithinCells:
     for pattern, part in statistics.parts.items():
         if all(pattern):
             cells = _cells_of(part)
-            weighted = cells.sums / cells.counts[:, None] * np.sqrt(cells.counts)[:, None]
+            weighted = cells.means * np.sqrt(cells.counts)[:, None]
             scatter += part.scatter - weighted.T @ weighted
             freedom += part.count - len(cells.counts)
             log_counts += float(np.log(cells.counts).sum())
@@ -79,26 +77,21 @@ def held_cells(
         cells = _cells_of(part)
         n = cells.counts
         a = n / (1.0 + kappa * n)
-        parts[pattern] = weighted_means(cells.codes, cells.sums / n[:, None], a)
+        parts[pattern] = weighted_means(cells.codes, cells.means, a)
         freedom += len(n) - float(a.sum())
         logs -= float(np.log(a).sum())
         if within.freedom > 0.0:
             counted = shape_weight * residual_share * float(np.sum(a * (1.0 - 1.0 / n))) / within.freedom
             weight = 1.0 - shape_weight + counted
     freedom, logs = freedom + weight * within.freedom, logs + weight * within.log_counts
-    means = Statistics(statistics.labels, statistics.conditions, statistics.shift, parts)
-    return means, WithinCells(weight * within.scatter, freedom, logs)
+    return replace(statistics, parts=parts), WithinCells(weight * within.scatter, freedom, logs)
 
 
 def weighted_means(codes: IntArray, means: Array, weights: Array, size: float = 1.0) -> PatternSums:
     """Weighted sums over the means (K, d) of cells, whose levels are the rows of codes (K, factors)."""
-    levels, weighted = {}, means * weights[:, None]
-    for k in range(codes.shape[1]):
-        index, which = np.unique(codes[:, k], return_inverse=True)
-        which = which.reshape(-1)
-        counts = np.bincount(which, weights, len(index)).astype(np.float64)
-        levels[k] = Levels(index, counts, sums_by_level(which, weighted, len(index)))
+    weighted = means * weights[:, None]
     factors = range(codes.shape[1])
+    levels = {k: Levels(*merged(codes[:, k], weights, weighted)) for k in factors}
     links = {(k, j): summed_links(codes[:, k], codes[:, j], weights) for k in factors for j in factors if k < j}
     total, scatter = weighted.sum(axis=0), means.T @ weighted
     return PatternSums(float(weights.sum()), total, symmetric(scatter), levels, links, None, size)

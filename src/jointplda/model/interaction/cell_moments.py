@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_array, diags_array
+from scipy.sparse import csr_array, diags_array, hstack
 
 from jointplda._typing import Array, IntArray
 from jointplda.linalg import symmetric
@@ -93,15 +93,9 @@ def _frequent(codes: IntArray) -> IntArray:
 
 def _swept_rows(codes: IntArray, design: SweptDesign) -> csr_array:
     """n~ of every cell: its indicators of channels less the mean of those of its speaker, sparse (K, levels)."""
-    rows = np.arange(len(codes))
-    blocks, start = [], 0
-    for column in codes[:, 1:].T:
-        levels, which = np.unique(column, return_inverse=True)
-        blocks.append(start + which.reshape(-1))
-        start += len(levels)
-    ones = np.ones(len(rows) * len(blocks))
-    own = csr_array((ones, (np.tile(rows, len(blocks)), np.concatenate(blocks))), shape=(len(rows), start))
-    speakers = np.unique(codes[:, 0], return_inverse=True)[1].reshape(-1)
+    speakers, *channels = [np.unique(column, return_inverse=True)[1] for column in codes.T]
+    ones, ends = np.ones(len(codes)), np.arange(len(codes) + 1)
+    own = hstack([csr_array((ones, channel, ends)) for channel in channels], format="csr")
     scale = diags_array(1.0 / design.counts)
     return csr_array(own - csr_array(scale @ design.table)[speakers])
 

@@ -14,7 +14,7 @@ import numpy as np
 from jointplda.model.cell_sums import WithinCells
 from jointplda.model.interaction.cell_factor import joined_speaker, split_speaker, with_cell, with_proportional_cell
 from jointplda.model.interaction.cell_means import cell_means, held_cells, with_cell_factor, within_cells
-from jointplda.model.interaction.cell_moments import cell_covariances, cell_residual, moment_kappa
+from jointplda.model.interaction.cell_moments import MomentKappa, cell_covariances, cell_residual, moment_kappa
 from jointplda.model.kappa import KappaPrior
 from jointplda.model.layout import Layout, lay_out
 from jointplda.model.moments import Covariances, moment_covariances
@@ -26,6 +26,7 @@ from jointplda.model.start import make_prior, start_from_moments
 from jointplda.model.statistics import Statistics
 
 LEAST_KAPPA = 0.02  # where EM starts, since it leaves 0 slowly
+WITHOUT_CELLS = ("none", "split")  # forms whose EM runs on samples
 PLANNED_KAPPA = 0.1  # of a plan, where kappa is not known yet
 
 
@@ -44,11 +45,8 @@ class Problem:
     ----------
     statistics : Statistics
         Of the samples.
-    ranks : tuple of int
-        Of the speaker and the conditions.
     form : str
         Of the interaction.
-    kappa_prior : KappaPrior
     covariances : Covariances
         By the method of moments.
     layout : Layout
@@ -64,44 +62,30 @@ class Problem:
     """
 
     statistics: Statistics
-    ranks: tuple[int, ...]
     form: str
-    kappa_prior: KappaPrior
     covariances: Covariances
     layout: Layout
-    within: WithinCells | None = None
-    kappa: float = 0.0
-    prior_weight: float = 0.0
-    kappa_fixed: bool = False
+    within: WithinCells | None
+    kappa: float
+    prior_weight: float
+    kappa_fixed: bool
 
     @classmethod
     def of(cls, statistics: Statistics, settings: ModelSettings) -> "Problem":
-        """Prepare statistics, without the conditions of rank 0, for a fit with resolved settings.
-
-        With a noise prior C is shrunk, and the likelihood of kappa given a shrunk C is biased; kappa is then held at
-        the moment estimate, and all cells count alike in C (``held_cells``), as far as the data decide.
-        """
-        form, ranks, prior = form_of(settings), settings.ranks, KappaPrior(*settings.interaction_prior)
-        if form in ("none", "split"):
-            problem = cls(statistics, ranks, form, prior, moment_covariances(statistics), lay_out(statistics, ranks))
-            if form == "none":
-                return problem
-            found = moment_kappa(cell_residual(statistics), within_cells(statistics), prior)
-            return replace(problem, kappa=found.value, prior_weight=found.prior_weight)
-        given = settings.interaction if form == "fixed" else None
-        covariances, found = cell_covariances(statistics, within_cells(statistics), prior, given)
-        kappa, weight = found.value, found.prior_weight
-        if form == "fixed" or (form == "proportional" and settings.noise_prior):
-            shape = 1.0 - weight if settings.noise_prior else 0.0
-            means, within = held_cells(statistics, kappa, shape_weight=shape, residual_share=found.residual_share)
-            return cls(statistics, ranks, form, prior, covariances, lay_out(means, ranks), within, kappa, weight, True)
-        means, within = cell_means(statistics)
-        if form == "full":
-            means, factors = with_cell_factor(means), (*ranks, _cell_rank(settings))
+        """Prepare statistics, without the conditions of rank 0, for a fit with resolved settings."""
+        form, prior, found = form_of(settings), KappaPrior(*settings.interaction_prior), MomentKappa(0.0, 0.0, 1.0)
+        if form in WITHOUT_CELLS:
+            covariances = moment_covariances(statistics)
+            if form == "split":
+                found = moment_kappa(cell_residual(statistics), within_cells(statistics), prior)
         else:
-            factors = ranks
-        layout = lay_out(means, factors)
-        return cls(statistics, ranks, form, prior, covariances, layout, within, max(kappa, LEAST_KAPPA), weight)
+            given = settings.interaction if form == "fixed" else None
+            covariances, found = cell_covariances(statistics, within_cells(statistics), prior, given)
+        kappa, weight, fixed = found.value, found.prior_weight, _kappa_fixed(settings)
+        samples, ranks, within = _for_em(statistics, settings, kappa, weight, found.residual_share)
+        if form not in WITHOUT_CELLS and not fixed:
+            kappa = max(kappa, LEAST_KAPPA)
+        return cls(statistics, form, covariances, lay_out(samples, ranks), within, kappa, weight, fixed)
 
     def prior(self, settings: ModelSettings) -> Prior:
         """Prior of the settings, with scales from the moments."""
@@ -109,10 +93,11 @@ class Problem:
         if self.within is not None:
             strength = settings.noise_prior * (self.layout.n_samples + self.within.freedom)
             prior = replace(prior, noise_strength=strength)
+        kappa_prior = KappaPrior(*settings.interaction_prior)
         if self.kappa_estimated:
-            return replace(prior, kappa=self.kappa_prior)
+            return replace(prior, kappa=kappa_prior)
         if self.form == "full" and _cell_rank(settings) == self.statistics.n_features:
-            strength = self.kappa_prior.weight + settings.noise_prior * self.layout.n_samples
+            strength = kappa_prior.weight + settings.noise_prior * self.layout.n_samples
             return replace(prior, cell_strength=strength, cell_scale=self.kappa * prior.noise_scale)
         return prior
 
@@ -123,7 +108,7 @@ class Problem:
 
     def start(self, noise: NoiseModel, prior: Prior, settings: ModelSettings) -> tuple[Parameters, float]:
         """Where EM starts: parameters, and kappa as far as EM has one."""
-        start = start_from_moments(self.statistics, self.covariances, self.ranks, noise, prior)
+        start = start_from_moments(self.statistics, self.covariances, settings.ranks, noise, prior)
         if self.form == "full":
             values, vectors = np.linalg.eigh(start.noise)
             start = with_cell(start, (vectors * np.sqrt(self.kappa * values))[:, -_cell_rank(settings) :])
@@ -156,16 +141,39 @@ def unfinished(parameters: Parameters, settings: ModelSettings) -> Parameters | 
 
 def planned(statistics: Statistics, settings: ModelSettings) -> Plan:
     """The plan of a fit with resolved settings to statistics without the conditions of rank 0."""
+    kappa = settings.interaction if form_of(settings) == "fixed" else PLANNED_KAPPA
+    samples, ranks, _ = _for_em(statistics, settings, kappa)
+    return make_plan(samples, ranks)
+
+
+def _for_em(
+    statistics: Statistics,
+    settings: ModelSettings,
+    kappa: float,
+    prior_weight: float = 1.0,
+    residual_share: float = 1.0,
+) -> tuple[Statistics, tuple[int, ...], WithinCells | None]:
+    """The samples, or the means of their cells, that EM runs on, the ranks of its factors, and what is within cells.
+
+    With a noise prior C is shrunk, and the likelihood of kappa given a shrunk C is biased; kappa is then held at
+    the moment estimate, and all cells count alike in C (``held_cells``), as far as the data decide.
+    """
     form, ranks = form_of(settings), settings.ranks
-    if form in ("none", "split"):
-        return make_plan(statistics, ranks)
-    if form == "fixed" or (form == "proportional" and settings.noise_prior):
-        kappa = settings.interaction if form == "fixed" else PLANNED_KAPPA
-        return make_plan(held_cells(statistics, kappa, shape_weight=0.0)[0], ranks)
-    means = cell_means(statistics)[0]
+    if form in WITHOUT_CELLS:
+        return statistics, ranks, None
+    if _kappa_fixed(settings):
+        shape = 1.0 - prior_weight if settings.noise_prior else 0.0
+        means, within = held_cells(statistics, kappa, shape_weight=shape, residual_share=residual_share)
+        return means, ranks, within
+    means, within = cell_means(statistics)
     if form == "full":
-        return make_plan(with_cell_factor(means), (*ranks, _cell_rank(settings)))
-    return make_plan(means, ranks)
+        return with_cell_factor(means), (*ranks, _cell_rank(settings)), within
+    return means, ranks, within
+
+
+def _kappa_fixed(settings: ModelSettings) -> bool:
+    form = form_of(settings)
+    return form == "fixed" or (form == "proportional" and settings.noise_prior > 0.0)
 
 
 def _cell_rank(settings: ModelSettings) -> int:
