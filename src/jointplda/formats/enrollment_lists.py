@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from jointplda._identifiers import no_duplicates
 from jointplda._validation import check_choice
 from jointplda.errors import FileError, InputError
-from jointplda.file_kinds import KINDS, kind_of
+from jointplda.file_kinds import FILE_KINDS, kind_of
 from jointplda.formats.header_words import is_pair_header
 from jointplda.formats.pair_output import write_lines
 from jointplda.formats.pair_rows import pair_columns
@@ -67,7 +67,7 @@ def write_enrollment(enrollment: Mapping[str, Sequence[str]], path: PathLikeStr,
         ``spk2utt``, or a table with a header and a row for each sample, which keeps names with spaces inside. By
         default nist for names that end in ``.tsv``, kaldi for others.
     """
-    kind = check_choice("kind", kind or kind_of("enrollment", path), KINDS["enrollment"])
+    kind = check_choice("kind", kind or kind_of("enrollment", path), tuple(FILE_KINDS["enrollment"]))
     if not enrollment:
         raise InputError(f"{path}: there are no models to write.")
     for model, samples in enrollment.items():

@@ -8,7 +8,7 @@ from jointplda._identifiers import as_names, listed, no_duplicates
 from jointplda._typing import Array, Names
 from jointplda._validation import check_choice
 from jointplda.errors import FileError, InputError, Remedy
-from jointplda.file_kinds import KINDS, kind_of
+from jointplda.file_kinds import FILE_KINDS, kind_of
 from jointplda.formats import bosaris, hdf5, npy
 from jointplda.formats.header_words import SCORE_NAMES, find_column, is_pair_header
 from jointplda.formats.pair_output import check_table, checked_trials, refuse_repeats, rows_of, used_names, write_lines
@@ -109,7 +109,7 @@ def write_scores(table: ScoreTable, path: PathLikeStr, kind: str | None = None) 
         ``"npy"`` needs a score for every pair of a model and a sample; names are written beside it, as ``.rows`` and
         ``.columns``.
     """
-    kind = check_choice("kind", kind or kind_of("scores", path), KINDS["scores"])
+    kind = check_choice("kind", kind or kind_of("scores", path), tuple(FILE_KINDS["scores"]))
     if len(table.values) != len(table.trials):
         raise InputError(f"{path}: got {len(table.values)} scores for {len(table.trials)} trials.")
     bad = np.flatnonzero(np.isnan(table.values))

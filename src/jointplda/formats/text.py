@@ -67,7 +67,8 @@ def lines(path: PathLikeStr) -> Iterator[tuple[int, bytes]]:
     """Lines that are not blank, without their ends, each with its number from 1."""
     seen = False
     with opened(path) as stream:
-        for number, line in enumerate(_pieces(stream), 1):
+        pieces = (line for raw in stream for line in raw.rstrip(b"\r\n").split(b"\r"))
+        for number, line in enumerate(pieces, 1):
             if number == 1:
                 line = _start_of_text(line, Path(path))
             if line and not line.isspace():
@@ -84,15 +85,6 @@ def word_lists(path: Path, expected: str, hint: str = "") -> Iterator[tuple[int,
         if not more:
             raise FileError(f"{path}, line {number}: expected {expected!r}, got {first!r} alone.{hint}")
         yield number, first, more
-
-
-def _pieces(stream: BinaryIO) -> Iterator[bytes]:
-    for raw in stream:
-        line = raw.rstrip(b"\r\n")
-        if b"\r" in line:
-            yield from line.split(b"\r")
-        else:
-            yield line
 
 
 def _start_of_text(line: bytes, path: Path) -> bytes:

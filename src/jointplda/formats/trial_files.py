@@ -6,7 +6,7 @@ import numpy as np
 
 from jointplda._validation import check_choice
 from jointplda.errors import FileError, InputError, Remedy
-from jointplda.file_kinds import KINDS, kind_of
+from jointplda.file_kinds import FILE_KINDS, kind_of
 from jointplda.formats import bosaris, hdf5
 from jointplda.formats.header_words import TARGET_NAMES, is_pair_header, label_of
 from jointplda.formats.pair_output import NIST, check_table, checked_trials, rows_of, used_names, write_lines
@@ -91,7 +91,7 @@ def write_trials(trials: Trials, path: PathLikeStr, kind: str | None = None) -> 
     kind : {"kaldi", "voxceleb", "nist", "dca", "bosaris"}, optional
         By default, from the name: ``.h5`` and ``.hdf5`` bosaris, ``.tsv`` nist, others kaldi.
     """
-    kind = check_choice("kind", kind or kind_of("trials", path), KINDS["trials"])
+    kind = check_choice("kind", kind or kind_of("trials", path), tuple(FILE_KINDS["trials"]))
     trials = checked_trials(trials, path)
     if trials.target is not None:
         if kind != "nist" and np.any(trials.target == UNKNOWN):
