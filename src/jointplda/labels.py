@@ -42,7 +42,8 @@ def encode(labels: Any, *, what: str) -> tuple[IntArray, list[Hashable]]:
     column = _one_column(labels, what)
     if column.dtype.kind in "iubfUS":
         values, codes = np.unique(column, return_inverse=True)
-        return _without_missing(codes.reshape(-1).astype(np.int64), values.tolist())
+        numbers, levels = _encode_objects(values.tolist(), what)
+        return numbers[codes.reshape(-1)], levels
     return _encode_objects(list(column), what)
 
 
@@ -78,8 +79,6 @@ def conditions(channels: Any) -> ConditionColumns:
         return channels
     if hasattr(channels, "columns") and not isinstance(channels, np.ndarray):
         names = tuple(str(name) for name in channels.columns)
-        if hasattr(channels, "iloc"):
-            return ConditionColumns(names, tuple(channels.iloc[:, i] for i in range(len(names))))
         return ConditionColumns(names, tuple(channels[name] for name in channels.columns))
     table: Any = channels
     if isinstance(channels, (list, tuple)) and len(channels) and isinstance(channels[0], (list, np.ndarray)):
@@ -164,11 +163,3 @@ def _encode_objects(column: Iterable[Any], what: str) -> tuple[IntArray, list[Ha
     rank[order] = np.arange(len(levels))
     rank[MISSING] = MISSING
     return rank[codes], [levels[i] for i in order]
-
-
-def _without_missing(codes: IntArray, levels: list[Hashable]) -> tuple[IntArray, list[Hashable]]:
-    missing = np.array([is_missing(level) for level in levels], dtype=bool)
-    if not missing.any():
-        return codes, levels
-    rank = np.where(missing, MISSING, np.cumsum(~missing) - 1)
-    return rank[codes], [level for level, is_out in zip(levels, missing, strict=True) if not is_out]

@@ -114,13 +114,9 @@ def _with_table_beside(table: EmbeddingTable, path: Path, labels: PathLikeStr | 
 
 
 def read_label_table(path: PathLikeStr, rows_only: bool = False) -> LabelTable:
-    """Labels by id, from a table or from the label columns of a file of embeddings.
+    """Labels by id, from the label columns of a file of embeddings or from a table, as ``read_labels`` reads it.
 
-    Parameters
-    ----------
-    path : path
-    rows_only : bool
-        See ``read_labels``.
+    The argument ``rows_only`` is that of ``read_labels``.
     """
     target = existing(path)
     start = head(target)
@@ -141,7 +137,7 @@ def _joined(table: EmbeddingTable, labels: PathLikeStr | LabelTable, path: Path)
             f"{where}: {path} has no ids, so the labels should have one row for each of its {len(table.X)} rows; "
             f"they have {len(joined.ids)}."
         )
-    return replace(table, ids=joined.ids).with_columns(joined.columns)
+    return replace(table, ids=joined.ids, columns={**table.columns, **joined.columns})
 
 
 def _check_rows(table: EmbeddingTable, path: PathLikeStr, error: type[JointPLDAError]) -> None:

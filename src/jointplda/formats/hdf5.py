@@ -13,12 +13,11 @@ from jointplda.formats.named_arrays import from_arrays, optional_package, to_arr
 from jointplda.formats.text import PathLikeStr, target_file
 
 _MAGIC = b"\x89HDF\r\n\x1a\n"
-_STARTS = (0, 512, 1024, 2048)
 
 
 def recognises(path: Path, start: bytes) -> bool:
     """Whether the first bytes of a file hold the mark of HDF5, which a block of other data may precede."""
-    return any(start[offset : offset + len(_MAGIC)] == _MAGIC for offset in _STARTS)
+    return any(start.startswith(_MAGIC, offset) for offset in (0, 512, 1024, 2048))
 
 
 def read_table(path: Path) -> EmbeddingTable:

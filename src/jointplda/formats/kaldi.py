@@ -90,7 +90,7 @@ def _in_script(path: Path) -> Iterator[tuple[str, NDArray[Any]]]:
     """
     with ExitStack() as stack:
         archives: dict[str, BinaryIO] = {}
-        for number, key, name, offset in _script(path):
+        for number, key, name, offset in list(_script(path)):
             if name not in archives:
                 if len(archives) > 100:
                     stack.close()
@@ -100,9 +100,9 @@ def _in_script(path: Path) -> Iterator[tuple[str, NDArray[Any]]]:
             yield key, read_vector(archives[name], f"{path}, line {number} ({name}:{offset})")
 
 
-def _script(path: Path) -> list[tuple[int, str, str, int]]:
+def _script(path: Path) -> Iterator[tuple[int, str, str, int]]:
     """Line, key, archive and offset of each entry."""
-    entries: dict[str, tuple[int, str, str, int]] = {}
+    keys = set()
     for number, line in lines(path):
         key, rest = _script_fields(decoded(line, path, number))
         if not rest:
@@ -112,12 +112,11 @@ def _script(path: Path) -> list[tuple[int, str, str, int]]:
                 f"{path}, line {number}: expected 'key archive.ark:offset', got a command or a range "
                 f"({rest[:60]!r}), which is not run; copy the vectors to an archive first (copy-vector)."
             )
-        if key in entries:
+        if key in keys:
             raise FileError(f"{path}, line {number}: the id {key!r} occurs a second time; remove one.")
+        keys.add(key)
         name, colon, offset = rest.rpartition(":")
-        place = (name, int(offset)) if colon and offset.isdecimal() else (rest, 0)
-        entries[key] = (number, key, *place)
-    return list(entries.values())
+        yield (number, key, name, int(offset)) if colon and offset.isdecimal() else (number, key, rest, 0)
 
 
 def _script_fields(line: str) -> tuple[str, str]:

@@ -77,9 +77,7 @@ def as_embeddings(X: NDArray[Any], what: str, path: Path) -> NDArray[Any]:
         raise FileError(f"{path}: {what} should hold real numbers, got type {X.dtype}.")
     if not X.size:
         raise FileError(f"{path}: {what} is empty, of shape {X.shape}.")
-    if X.dtype == np.float16:
-        return X.astype(np.float32)
-    return X.astype(np.float32 if X.dtype.kind == "f" and X.dtype.itemsize == 4 else np.float64, copy=False)
+    return X.astype(np.float32 if X.dtype.kind == "f" and X.dtype.itemsize <= 4 else np.float64, copy=False)
 
 
 def optional_package(name: str, path: PathLikeStr, kind: str) -> Any:
