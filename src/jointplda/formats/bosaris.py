@@ -29,7 +29,7 @@ def read_key(path: Path) -> Trials:
     A ``trial_mask`` without a negative number is a list without labels, as SIDEKIT and MATLAB store those.
     """
     arrays = read_arrays(path)
-    models, samples = _names(arrays, path)
+    models, samples = _names(arrays, _MODELS, path), _names(arrays, _SAMPLES, path)
     shape = (len(models), len(samples))
     targets, nontargets = _first(arrays, _TARGETS), _first(arrays, _NONTARGETS)
     if targets is not None and nontargets is not None:
@@ -43,7 +43,7 @@ def read_key(path: Path) -> Trials:
         labelled = bool(nontarget.any())
     else:
         raise FileError(f"{path}: expected trial_mask, or tar_mask and non_mask, {_contents(arrays)}.")
-    trials = marked_trials(models, samples, target | nontarget)
+    trials = Trials.marked(models, samples, target | nontarget)
     if not len(trials):
         raise FileError(f"{path}: the key marks no trial.")
     labels = np.where(target[trials.enroll, trials.test], TARGET, NONTARGET).astype(np.int8) if labelled else None
@@ -53,7 +53,7 @@ def read_key(path: Path) -> Trials:
 def read_score_matrix(path: Path) -> ScoreTable:
     """The scores that ``score_mask`` marks (all of them if there is no mask)."""
     arrays = read_arrays(path)
-    models, samples = _names(arrays, path)
+    models, samples = _names(arrays, _MODELS, path), _names(arrays, _SAMPLES, path)
     shape = (len(models), len(samples))
     scores = _first(arrays, ("scores", "score_mat", "scoremat"))
     if scores is None:
@@ -61,16 +61,10 @@ def read_score_matrix(path: Path) -> ScoreTable:
         raise FileError(f"{path}: expected scores, {_contents(arrays)}.{hint}")
     scores = _oriented(scores, shape, path, "scores").astype(np.float64)
     mask = _first(arrays, ("score_mask", "scoremask"))
-    trials = marked_trials(models, samples, np.ones(shape) if mask is None else _mask(mask, shape, path))
+    trials = Trials.marked(models, samples, np.ones(shape) if mask is None else _mask(mask, shape, path))
     if not len(trials):
         raise FileError(f"{path}: score_mask marks no score.")
     return checked_scores(trials, scores, path)
-
-
-def marked_trials(models: Names, samples: Names, marks: NDArray[Any]) -> Trials:
-    """The trials that a matrix of models by segments marks."""
-    enroll, test = (index.astype(np.int64) for index in np.nonzero(marks))
-    return Trials(models, samples, enroll, test)
 
 
 def checked_scores(trials: Trials, matrix: NDArray[np.float64], path: Path) -> ScoreTable:
@@ -102,16 +96,13 @@ def write_score_matrix(table: ScoreTable, path: PathLikeStr) -> None:
     write_arrays(path, {**arrays, "scores": np.where(mask, scores, 0.0), "score_mask": mask.astype(np.int8)})
 
 
-def _names(arrays: Arrays, path: Path) -> tuple[Names, Names]:
-    sides = []
-    for names in (_MODELS, _SAMPLES):
-        values = _first(arrays, names)
-        if values is None:
-            raise FileError(f"{path}: expected one of {', '.join(names)}, {_contents(arrays)}.")
-        text = as_text(values.ravel(), names[0], path)
-        no_duplicates(text, f"names in {names[0]}", str(path))
-        sides.append(text)
-    return sides[0], sides[1]
+def _names(arrays: Arrays, names: tuple[str, ...], path: Path) -> Names:
+    values = _first(arrays, names)
+    if values is None:
+        raise FileError(f"{path}: expected one of {', '.join(names)}, {_contents(arrays)}.")
+    text = as_text(values.ravel(), names[0], path)
+    no_duplicates(text, f"names in {names[0]}", str(path))
+    return text
 
 
 def _mask(values: NDArray[Any], shape: tuple[int, int], path: Path) -> NDArray[np.int8]:

@@ -38,9 +38,7 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     def keep(name: str | bytes, item: Any) -> None:
         if isinstance(item, h5py.Dataset) and isinstance(name, str):
             text = h5py.check_string_dtype(item.dtype)
-            arrays[name] = np.asarray(item.asstr("utf-8")[...] if text else item[...])
-            if text:
-                arrays[name] = arrays[name].astype(np.str_)
+            arrays[name] = np.asarray(item.asstr("utf-8")[...]).astype(np.str_) if text else np.asarray(item[...])
 
     try:
         with h5py.File(path, "r") as stored:

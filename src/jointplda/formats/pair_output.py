@@ -46,8 +46,6 @@ def _each_once(names: Names, indexes: IntArray) -> tuple[Names, IntArray]:
     """Distinct names, and the indexes into them."""
     index: dict[str, int] = {}
     places = [index.setdefault(name, len(index)) for name in names.tolist()]
-    if len(index) == len(places):
-        return names, np.asarray(indexes, dtype=np.int64)
     return as_names(index), np.asarray(places, dtype=np.int64)[indexes]
 
 

@@ -82,7 +82,7 @@ def _from_matrix(path: Path) -> ScoreTable:
         raise FileError(f"{path}: scores should be real numbers, got type {matrix.dtype}.")
     no_duplicates(models, "models", str(path))
     no_duplicates(samples, "samples", str(path))
-    trials = bosaris.marked_trials(as_names(models), as_names(samples), np.ones(shape))
+    trials = Trials.marked(as_names(models), as_names(samples), np.ones(shape))
     return bosaris.checked_scores(trials, matrix.astype(float), path)
 
 
