@@ -44,7 +44,7 @@ def encode(labels: Any, *, what: str) -> tuple[IntArray, list[Hashable]]:
         values, codes = np.unique(column, return_inverse=True)
         numbers, levels = _encode_objects(values.tolist(), what)
         return numbers[codes.reshape(-1)], levels
-    return _encode_objects(list(column), what)
+    return _encode_objects(column, what)
 
 
 @dataclass(frozen=True)

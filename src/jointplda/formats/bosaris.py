@@ -36,17 +36,16 @@ def read_key(path: Path) -> Trials:
         target, nontarget = _mask(targets, shape, path) > 0, _mask(nontargets, shape, path) > 0
         if np.any(target & nontarget):
             raise FileError(f"{path}: some pairs are marked as target and as non-target.")
-        labelled = True
+        mask, labelled = target.astype(np.int8) - nontarget, True
     elif "trial_mask" in arrays:
         mask = _mask(arrays["trial_mask"], shape, path)
-        target, nontarget = mask > 0, mask < 0
-        labelled = bool(nontarget.any())
+        labelled = bool((mask < 0).any())
     else:
         raise FileError(f"{path}: expected trial_mask, or tar_mask and non_mask, {_contents(arrays)}.")
-    trials = Trials.marked(models, samples, target | nontarget)
+    trials = Trials.marked(models, samples, mask)
     if not len(trials):
         raise FileError(f"{path}: the key marks no trial.")
-    labels = np.where(target[trials.enroll, trials.test], TARGET, NONTARGET).astype(np.int8) if labelled else None
+    labels = np.where(mask[trials.enroll, trials.test] > 0, TARGET, NONTARGET).astype(np.int8) if labelled else None
     return replace(trials, target=labels)
 
 

@@ -12,8 +12,6 @@ from jointplda.formats.pair_rows import pair_columns
 from jointplda.formats.sheets import read_sheet, write_sheet
 from jointplda.formats.text import PathLikeStr, check_texts, decoded, existing, word_lists
 
-_HINT = " A list with commas needs a header such as modelid,segmentid."
-
 
 def read_enrollment(path: PathLikeStr) -> dict[str, list[str]]:
     """Read the samples of each model.
@@ -35,7 +33,8 @@ def read_enrollment(path: PathLikeStr) -> dict[str, list[str]]:
     sheet = read_sheet(target, is_pair_header)
     enrollment: dict[str, list[str]] = {}
     seen: set[tuple[str, str]] = set()
-    rows = word_lists(target, "model sample [sample ...]", _HINT)
+    hint = " A list with commas needs a header such as modelid,segmentid."
+    rows = word_lists(target, "model sample [sample ...]", hint)
     if sheet.has_header:
         columns = pair_columns(sheet)
         cells = ((number, [decoded(fields[at], target, number) for at in columns]) for number, fields in sheet.rows)

@@ -155,9 +155,11 @@ def _stacked(records: Iterator[tuple[str, NDArray[Any]]], path: Path) -> Embeddi
 def write_table(table: EmbeddingTable, path: Path) -> None:
     """Write an archive, its script, and ``<stem>.utt2<column>`` for each column that has labels."""
     script, archive = path.with_suffix(".scp"), path.with_suffix(".ark")
-    ids = table.ids.tolist()
+    ids, place = table.ids.tolist(), str(archive)
     check_texts(ids, path, may_have_spaces=False)
-    _check_place(archive)
+    # A folder's name may end the path of the archive in the script, or be taken for a command.
+    if not place.isprintable() or place.startswith("|") or _script_fields(f"id {place}") != ("id", place):
+        raise InputError(f"{place!r}: a Kaldi script cannot hold this path; choose another folder or name.")
     columns = _kaldi_columns(table.columns, path)
     for column, values in columns.items():
         _check_column(column, values, ids, path)
@@ -165,7 +167,7 @@ def write_table(table: EmbeddingTable, path: Path) -> None:
         with open(ark, "wb") as stream:
             for name, vector in zip(ids, table.X, strict=True):
                 stream.write(f"{name} ".encode())
-                scp.write(f"{name} {archive}:{stream.tell()}\n")
+                scp.write(f"{name} {place}:{stream.tell()}\n")
                 stream.write(BINARY + binary(vector))
         for column, values in columns.items():
             sheet = stack.enter_context(text_file(script.with_suffix(f".utt2{column}")))
@@ -191,10 +193,3 @@ def _check_column(column: str, values: Names, ids: list[str], path: PathLikeStr)
     row = int(np.argmax(values != ""))
     if has_header(f"{ids[row]} {values[row]}", f"utt2{column}"):
         raise InputError(f"{path}: the id {ids[row]!r} would be read as a header of the labels; rename it.")
-
-
-def _check_place(archive: Path) -> None:
-    """Refuse a folder whose name would end the path of the archive in the script, or be taken for a command."""
-    text = str(archive)
-    if not text.isprintable() or text.startswith("|") or _script_fields(f"id {text}") != ("id", text):
-        raise InputError(f"{text!r}: a Kaldi script cannot hold this path; choose another folder or name.")

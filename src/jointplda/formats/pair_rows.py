@@ -57,8 +57,7 @@ class Rows:
 
     def texts(self, header: Sequence[str], without: Sequence[int | None] = ()) -> dict[str, Names]:
         """The columns of a header as text, each of shape (n,), without those at these indexes."""
-        kept = [(index, name) for index, name in enumerate(header) if index not in without]
-        columns = {name: self.names(index) for index, name in kept}
+        columns = {name: self.names(index) for index, name in enumerate(header) if index not in without}
         return {name: values[codes] for name, (values, codes) in columns.items()}
 
     def _labels(self, index: int, may_miss: bool) -> NDArray[np.int8]:

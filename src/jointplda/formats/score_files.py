@@ -13,8 +13,8 @@ from jointplda.file_kinds import FILE_KINDS, kind_of
 from jointplda.formats import bosaris, hdf5, npy
 from jointplda.formats.header_words import SCORE_NAMES, find_column, is_pair_header
 from jointplda.formats.pair_output import checked_trials, matrix_of, rows_of, used_names, write_lines, write_nist
-from jointplda.formats.pair_rows import Rows, read_rows, refuse_contradictions, trials_of
-from jointplda.formats.sheets import Sheet, read_sheet
+from jointplda.formats.pair_rows import read_rows, refuse_contradictions, trials_of
+from jointplda.formats.sheets import read_sheet
 from jointplda.formats.text import PathLikeStr, check_texts, decoded, existing, head, lines, text_file
 from jointplda.trial_list import NONTARGET, TARGET, UNKNOWN, ScoreTable, Trials
 
@@ -48,23 +48,19 @@ def read_scores(path: PathLikeStr) -> ScoreTable:
         if score is None:
             raise FileError(f"{target}, line 1: expected a column LLR or score, got {', '.join(sheet.first)}.")
         trials, rows = trials_of(sheet, score)
+    elif len(sheet.first) in (3, 4):
+        rows = read_rows(sheet, 2)
+        trials = rows.trials(0, 1, 3 if len(sheet.first) == 4 else None)
     else:
-        trials, rows = _without_header(sheet)
+        raise FileError(
+            f"{target}, line 1: expected 'enroll test score [label]', got {len(sheet.first)} columns: "
+            f"{' '.join(sheet.first)[:80]!r}. A list with commas needs a header such as modelid, segmentid, LLR."
+        )
     bad = np.flatnonzero(np.isnan(rows.scores))
     if len(bad):
         raise FileError(f"{target}, line {rows.numbers[bad[0]]}: the score is NaN ({len(bad)} such scores in all).")
     refuse_contradictions(trials, rows.scores, "score", target, rows.numbers)
     return ScoreTable(trials, rows.scores)
-
-
-def _without_header(sheet: Sheet) -> tuple[Trials, Rows]:
-    if len(sheet.first) not in (3, 4):
-        raise FileError(
-            f"{sheet.path}, line 1: expected 'enroll test score [label]', got {len(sheet.first)} columns: "
-            f"{' '.join(sheet.first)[:80]!r}. A list with commas needs a header such as modelid, segmentid, LLR."
-        )
-    rows = read_rows(sheet, 2)
-    return rows.trials(0, 1, 3 if len(sheet.first) == 4 else None), rows
 
 
 def _from_matrix(path: Path) -> ScoreTable:

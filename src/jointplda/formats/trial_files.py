@@ -15,8 +15,6 @@ from jointplda.formats.sheets import Sheet, read_sheet
 from jointplda.formats.text import PathLikeStr, existing, head
 from jointplda.trial_list import NONTARGET, TARGET, UNKNOWN, Trials
 
-_WORDS = {"kaldi": ("nontarget", "target"), "dca": ("imp", "tgt")}
-
 
 def read_trials(path: PathLikeStr) -> Trials:
     """Read a list of trials, with labels (a key) or without.
@@ -105,20 +103,15 @@ def write_trials(trials: Trials, path: PathLikeStr, kind: str | None = None) -> 
         own = TARGET_NAMES if trials.target is None else TARGET_NAMES[:1]
         write_nist(trials, trials.columns, labels, path, ("modelid", "segmentid", *own))
     elif kind == "voxceleb":
-        _write_voxceleb(trials, path)
+        if trials.target is None:
+            raise InputError(
+                f"{path}: a VoxCeleb list needs labels, and these trials have none.",
+                remedy=Remedy("kind", "kaldi", "writes a list without labels"),
+            )
+        if _label_column({"0", "1"}, set(trials.samples[np.unique(trials.test)].tolist())) != 0:
+            raise InputError(f"{path}: sample ids such as '0', '1' or 'target' would be read as labels.", remedy=NIST)
+        write_lines(used_names(trials), path, (f"{label} {model} {sample}" for model, sample, label in rows_of(trials)))
     else:
-        words = _WORDS[kind]
+        words = ("imp", "tgt") if kind == "dca" else ("nontarget", "target")
         lines = (f"{m} {s}" if label is None else f"{m} {s} {words[label]}" for m, s, label in rows_of(trials))
         write_lines(used_names(trials), path, lines)
-
-
-def _write_voxceleb(trials: Trials, path: PathLikeStr) -> None:
-    if trials.target is None:
-        raise InputError(
-            f"{path}: a VoxCeleb list needs labels, and these trials have none.",
-            remedy=Remedy("kind", "kaldi", "writes a list without labels"),
-        )
-    samples = set(trials.samples[np.unique(trials.test)].tolist())
-    if _label_column({"0", "1"}, samples) != 0:
-        raise InputError(f"{path}: sample ids such as '0', '1' or 'target' would be read as labels.", remedy=NIST)
-    write_lines(used_names(trials), path, (f"{label} {model} {sample}" for model, sample, label in rows_of(trials)))
