@@ -1,8 +1,8 @@
 """Labels by sample, and embeddings with their labels, as files hold them: arrays only, no paths."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from dataclasses import dataclass, field
+from typing import Any
 
 from numpy.typing import NDArray
 
@@ -29,14 +29,6 @@ class LabelTable:
         """Row of each id; -1 for an id that is not in the table."""
         return positions(ids, self.ids)
 
-    def take(self, rows: IntArray) -> Self:
-        """A table of these rows, in this order."""
-        return replace(self, ids=self.ids[rows], columns={name: values[rows] for name, values in self.columns.items()})
-
-    def with_columns(self, columns: Mapping[str, Names]) -> Self:
-        """The same table with these columns added, or put in place of those of the same name."""
-        return replace(self, columns={**self.columns, **columns})
-
 
 @dataclass(frozen=True)
 class EmbeddingTable(LabelTable):
@@ -52,6 +44,7 @@ class EmbeddingTable(LabelTable):
 
     X: NDArray[Any] = field(kw_only=True)
 
-    def take(self, rows: IntArray) -> Self:
+    def take(self, rows: IntArray) -> "EmbeddingTable":
         """A table of these rows, in this order."""
-        return replace(super().take(rows), X=self.X[rows])
+        columns = {name: values[rows] for name, values in self.columns.items()}
+        return EmbeddingTable(self.ids[rows], columns, X=self.X[rows])

@@ -15,21 +15,18 @@ class FileKind:
 
     Parameters
     ----------
-    name : str
-        The name in options and arguments.
     suffixes : tuple of str
         Suffixes, in lower case, of the names that ask for this kind.
     beside : tuple of str
         Suffixes of the files that are written together with it; they may hold wildcards.
     words : str
-        What help texts and messages call files of embeddings of this kind.
+        What messages call files of embeddings of this kind.
     has_labels : bool
         Whether a file of embeddings of this kind may be given where a table of labels is expected.
     is_bare : bool
         Whether a file of this kind holds a matrix alone, with ids and labels in a table beside it.
     """
 
-    name: str
     suffixes: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
     words: str = ""
@@ -40,41 +37,37 @@ class FileKind:
 _HDF5 = (".h5", ".hdf5")
 
 FILE_KINDS = {
-    "embeddings": (
-        FileKind("npz", (".npz",), words="npz", has_labels=True),
-        FileKind("npy", (".npy",), (".tsv",), words="npy", is_bare=True),
-        FileKind("hdf5", _HDF5, words="HDF5", has_labels=True),
-        FileKind("parquet", (".parquet",), words="Parquet"),
-        FileKind("kaldi", (".scp", ".ark"), (".ark", ".scp", ".utt2*"), words="Kaldi scp or ark"),
-    ),
-    "trials": (
-        FileKind("kaldi"),
-        FileKind("voxceleb"),
-        FileKind("nist", (".tsv",)),
-        FileKind("dca"),
-        FileKind("bosaris", _HDF5),
-    ),
-    "scores": (
-        FileKind("kaldi"),
-        FileKind("wespeaker"),
-        FileKind("nist", (".tsv",)),
-        FileKind("bosaris", _HDF5),
-        FileKind("npy", (".npy",), (".rows", ".columns")),
-    ),
-    "enrollment": (FileKind("kaldi"), FileKind("nist", (".tsv",))),
-    "model": (
-        FileKind("jointplda", (".safetensors",)),
-        FileKind("kaldi", (".plda",)),
-        FileKind("pyannote", (".npz",)),
-    ),
+    "embeddings": {
+        "npz": FileKind((".npz",), words="npz", has_labels=True),
+        "npy": FileKind((".npy",), (".tsv",), words="npy", is_bare=True),
+        "hdf5": FileKind(_HDF5, words="HDF5", has_labels=True),
+        "parquet": FileKind((".parquet",), words="Parquet"),
+        "kaldi": FileKind((".scp", ".ark"), (".ark", ".scp", ".utt2*"), words="Kaldi scp or ark"),
+    },
+    "trials": {
+        "kaldi": FileKind(),
+        "voxceleb": FileKind(),
+        "nist": FileKind((".tsv",)),
+        "dca": FileKind(),
+        "bosaris": FileKind(_HDF5),
+    },
+    "scores": {
+        "kaldi": FileKind(),
+        "wespeaker": FileKind(),
+        "nist": FileKind((".tsv",)),
+        "bosaris": FileKind(_HDF5),
+        "npy": FileKind((".npy",), (".rows", ".columns")),
+    },
+    "enrollment": {"kaldi": FileKind(), "nist": FileKind((".tsv",))},
+    "model": {
+        "jointplda": FileKind((".safetensors",)),
+        "kaldi": FileKind((".plda",)),
+        "pyannote": FileKind((".npz",)),
+    },
 }
-"""Kinds by what is written. Files of embeddings are compared with them in this order, those without a mark last."""
-
-KINDS = {what: tuple(kind.name for kind in kinds) for what, kinds in FILE_KINDS.items()}
-"""The names of the kinds by what is written."""
-
-EMBEDDING_WORDS = ", ".join(kind.words for kind in FILE_KINDS["embeddings"])
-"""The kinds of files of embeddings, for messages and help."""
+"""Kinds by what is written and by their names in options. Files of embeddings are compared with them in this order,
+those without a mark last.
+"""
 
 
 def suffix_of(path: str | PathLike[str]) -> str:
@@ -85,7 +78,7 @@ def suffix_of(path: str | PathLike[str]) -> str:
 
 def kind_of(what: str, path: str | PathLike[str]) -> str | None:
     """The kind that a name asks for; Kaldi's text for lists without a known suffix, None where that is not clear."""
-    kind = next((kind.name for kind in FILE_KINDS[what] if suffix_of(path) in kind.suffixes), None)
+    kind = next((name for name, kind in FILE_KINDS[what].items() if suffix_of(path) in kind.suffixes), None)
     if kind is None and (what in ("trials", "scores", "enrollment") or Path(path).name == "plda"):
         return "kaldi"
     return kind

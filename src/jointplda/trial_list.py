@@ -35,6 +35,12 @@ class Trials:
     target: NDArray[np.int8] | None = None
     columns: Mapping[str, Names] = field(default_factory=dict)
 
+    @classmethod
+    def marked(cls, models: Names, samples: Names, marks: NDArray[Any]) -> Self:
+        """The trials that a matrix of models by samples marks, row by row."""
+        enroll, test = (index.astype(np.int64) for index in np.nonzero(marks))
+        return cls(models, samples, enroll, test)
+
     def __len__(self) -> int:
         return len(self.enroll)
 

@@ -8,7 +8,7 @@ import cloup
 
 from jointplda.commands import options
 from jointplda.commands.messages import Messages
-from jointplda.file_kinds import KINDS
+from jointplda.file_kinds import FILE_KINDS
 
 
 @cloup.group("calibrate", short_help="Calibrate scores: train and apply.")
@@ -62,7 +62,7 @@ def train(messages: Messages, /, out: Path, force: bool, **values: Any) -> None:
 @cloup.option_group(
     "Result",
     cloup.option("--out", type=options.OUT_FILE, required=True, help="Score file to write."),
-    cloup.option("--format", "kind", type=click.Choice([kind for kind in KINDS["scores"] if kind != "npy"]),
+    cloup.option("--format", "kind", type=click.Choice([kind for kind in FILE_KINDS["scores"] if kind != "npy"]),
                  show_default="by the suffix of --out, else kaldi", help="Format of --out."),
     options.force,
 )  # fmt: skip

@@ -65,11 +65,11 @@ def print_facts(title: str, facts: Iterable[tuple[str, str]]) -> None:
 
 def bytes_text(value: float) -> str:
     """A size in a suitable unit."""
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if value < 1000 or unit == "GB":
+    for unit in ("bytes", "kB", "MB"):
+        if value < 1000:
             return f"{value:.3g} {unit}"
         value /= 1000
-    return ""
+    return f"{value:.3g} GB"
 
 
 def seconds_text(value: float) -> str:
@@ -88,8 +88,6 @@ def _plain(value: Any) -> Any:
         return [_plain(entry) for entry in value]
     if hasattr(value, "tolist"):
         return _plain(value.tolist())
-    if isinstance(value, float) and math.isnan(value):
-        return None
-    if isinstance(value, float) and math.isinf(value):
-        return "inf" if value > 0 else "-inf"
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
     return value

@@ -8,7 +8,7 @@ import cloup
 
 from jointplda.commands import options
 from jointplda.commands.messages import Messages
-from jointplda.file_kinds import FILE_KINDS, KINDS, kind_of
+from jointplda.file_kinds import FILE_KINDS, kind_of
 
 _HELP = """Read SOURCE in any known format and write it as TARGET.
 
@@ -18,7 +18,7 @@ Example:
 
 \b
 Formats to write:
-""" + "\n".join(f"  {what:<10}  {', '.join(names)}" for what, names in KINDS.items())
+""" + "\n".join(f"  {what:<10}  {', '.join(names)}" for what, names in FILE_KINDS.items())
 
 
 @cloup.command(
@@ -26,7 +26,7 @@ Formats to write:
     epilog="A jointplda model is converted from Kaldi's plda or pyannote's plda.npz. Embeddings as npy have a table of "
     "ids and labels beside them.",
 )  # fmt: skip
-@cloup.argument("what", type=click.Choice(tuple(KINDS)))
+@cloup.argument("what", type=click.Choice(tuple(FILE_KINDS)))
 @cloup.argument("source", type=options.IN_FILE)
 @cloup.argument("target", type=options.OUT_FILE)
 @cloup.option_group(
@@ -46,11 +46,10 @@ def command(
     absorb_channel: bool, force: bool,
 ) -> None:  # fmt: skip
     """Convert what the options name."""
-    if kind is not None and kind not in KINDS[what]:
-        raise click.UsageError(f"--to {kind}: {what} can be written as {', '.join(KINDS[what])}.")
+    if kind is not None and kind not in FILE_KINDS[what]:
+        raise click.UsageError(f"--to {kind}: {what} can be written as {', '.join(FILE_KINDS[what])}.")
     kind = kind or kind_of(what, target)
-    beside = next((each.beside for each in FILE_KINDS[what] if each.name == kind), ())
-    options.check_new(target, force, beside)
+    options.check_new(target, force, FILE_KINDS[what][kind].beside if kind else ())
     before = _files_of_stem(target)
     from jointplda.commands.convert_run import convert
 

@@ -8,6 +8,7 @@ from jointplda import formats
 from jointplda.errors import FileError
 from jointplda.estimators.interchange import from_kaldi, to_kaldi
 from jointplda.estimators.pipeline import Pipeline
+from jointplda.formats.text import head
 from jointplda.storage.tensors import read_metadata
 
 
@@ -58,9 +59,7 @@ def _convert_model(source: Path, target: Path, kind: str | None, absorb_channel:
 
 def _foreign(path: Path) -> formats.KaldiPlda | None:
     """A Kaldi or pyannote model, or None if the file is a jointplda model."""
-    with path.open("rb") as file:
-        start = file.read(4)
-    if start.startswith(b"PK"):
+    if head(path, 2) == b"PK":
         return formats.read_pyannote_plda(path)
     try:
         read_metadata(path)

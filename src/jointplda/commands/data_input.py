@@ -16,11 +16,8 @@ from jointplda.embedding_table import EmbeddingTable, LabelTable
 from jointplda.evaluation.protocol import LabelledSamples
 from jointplda.formats import read_embeddings, read_labels
 from jointplda.formats.header_words import kaldi_column
+from jointplda.formats.label_reader import labels_of
 from jointplda.labels import ConditionColumns
-
-NOT_AMONG_SAMPLES = (
-    "none of its ids is among the samples. The samples are called {wanted}, the ids of the file are {known}."
-)
 
 
 @dataclass(frozen=True)
@@ -42,7 +39,11 @@ class LabelColumn:
                 f"{self.option} {self.name}: neither a label column (there are: {columns}) nor a file. Name a column "
                 "of the embeddings or of --labels, or a file with lines 'id value' such as Kaldi's utt2spk."
             )
-        return next(iter(labels_of(table.ids, self._file, f"{self.option} {self.name}", NOT_AMONG_SAMPLES).values()))
+        problem = (
+            f"{self.option} {self.name}: none of its ids is among the samples. The samples are called "
+            f"{listed(table.ids)}, the ids of the file are {listed(self._file.ids)}."
+        )
+        return next(iter(labels_of(table.ids, self._file, problem).values()))
 
     @cached_property
     def _file(self) -> LabelTable:
@@ -60,15 +61,7 @@ class LabelColumn:
         """The name of the condition: a column as it is, a file by what follows utt2 in its name, or by its stem."""
         if (table is not None and self.name in table.columns) or not Path(self.name).is_file():
             return self.name
-        return kaldi_column(Path(self.name).name) or Path(self.name).stem
-
-
-def labels_of(ids: Names, labels: LabelTable, where: str, problem: str) -> dict[str, Names]:
-    """Label columns of these ids, with empty texts for ids without a label. Raise if no id has any."""
-    rows = labels.rows(ids)
-    if len(rows) and (rows < 0).all():
-        raise click.ClickException(f"{where}: {problem.format(wanted=listed(ids), known=listed(labels.ids))}")
-    return {name: np.where(rows >= 0, values[np.maximum(rows, 0)], "") for name, values in labels.columns.items()}
+        return kaldi_column(Path(self.name)) or Path(self.name).stem
 
 
 def conditions_of(table: LabelTable, channels: Sequence[LabelColumn]) -> ConditionColumns:

@@ -11,7 +11,7 @@ import numpy as np
 from jointplda._identifiers import as_names, listed
 from jointplda._typing import Names
 from jointplda.commands.console import print_json
-from jointplda.commands.data_input import LabelColumn, labels_of
+from jointplda.commands.data_input import LabelColumn
 from jointplda.commands.messages import Messages
 from jointplda.commands.progress_display import bar
 from jointplda.commands.results import as_dict, print_intervals, print_results, write_report
@@ -20,10 +20,9 @@ from jointplda.estimators.pipeline import Pipeline
 from jointplda.evaluation import join
 from jointplda.evaluation.evaluate import Coded, Evaluation, EvaluationSettings, TrialSides, evaluate
 from jointplda.formats import read_enrollment, read_label_table, read_scores, read_trials
+from jointplda.formats.label_reader import labels_of
 from jointplda.report.gather import system_of
 from jointplda.trial_list import Trials
-
-NOT_IN_TRIALS = "none of its ids is in the trials. The trials name {wanted}, the labels {known}."
 
 
 @dataclass(kw_only=True)
@@ -92,7 +91,8 @@ class FileEvaluation:
         enrolled = [sample for name in trials.models for sample in self._models.get(str(name), [str(name)])]
         ids, columns = as_names(dict.fromkeys([*enrolled, *map(str, trials.samples)])), {}
         if self._labels is not None:
-            columns = labels_of(ids, self._labels, str(self.labels), NOT_IN_TRIALS)
+            named = f"The trials name {listed(ids)}, the labels {listed(self._labels.ids)}."
+            columns = labels_of(ids, self._labels, f"{self.labels}: none of its ids is in the trials. {named}")
         table = LabelTable(ids, columns)
 
         def both(column: LabelColumn) -> tuple[list[set[str]], Names]:

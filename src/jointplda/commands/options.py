@@ -144,8 +144,7 @@ class SampleSource:
 
 def taken(kind: type[R], values: dict[str, Any]) -> R:
     """A record of options, whose fields are taken out of the values of all options."""
-    fields = inspect.signature(kind).parameters
-    return kind(**{name: values.pop(name) for name in fields})
+    return kind(**{name: values.pop(name) for name in inspect.signature(kind).parameters})
 
 
 def check_new(path: Path | None, overwrite: bool, beside: Iterable[str] = ()) -> None:

@@ -93,11 +93,8 @@ def print_intervals(results: Sequence[Evaluation], *, inferred: bool = False) ->
 
 def interval_text(results: Sequence[Evaluation]) -> str:
     """Level, draws and speakers of the intervals; empty if there are none."""
-    drawn = [result for result in results if result.draws]
-    if not drawn:
-        return ""
-    first = drawn[0]
-    return f"{100 * first.level:.0f} %, {first.draws:,} draws of {first.speakers:,} speakers"
+    first = next((result for result in results if result.draws), None)
+    return f"{100 * first.level:.0f} %, {first.draws:,} draws of {first.speakers:,} speakers" if first else ""
 
 
 def write_report(

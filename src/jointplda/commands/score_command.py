@@ -8,7 +8,7 @@ import cloup
 
 from jointplda.commands import options
 from jointplda.commands.messages import Messages
-from jointplda.file_kinds import KINDS, kind_of
+from jointplda.file_kinds import FILE_KINDS, kind_of
 
 
 @cloup.command(
@@ -30,7 +30,7 @@ from jointplda.file_kinds import KINDS, kind_of
 @cloup.option_group(
     "Result",
     cloup.option("--out", type=options.OUT_FILE, required=True, help="Score file to write."),
-    cloup.option("--format", "kind", type=click.Choice(KINDS["scores"]),
+    cloup.option("--format", "kind", type=click.Choice(tuple(FILE_KINDS["scores"])),
                  show_default="by the suffix of --out, else kaldi", help="Format of --out."),
     options.force,
 )  # fmt: skip
@@ -62,8 +62,8 @@ def command(messages: Messages, /, all_pairs: bool, out: Path, kind: str | None,
     """  # noqa: D301
     if (values["trials"] is not None) == all_pairs:
         raise click.UsageError("use either --trials or --all.")
-    kind = kind or kind_of("scores", out)
-    options.check_new(out, force, beside=(".rows", ".columns") if kind == "npy" else ())
+    kind = kind or kind_of("scores", out) or "kaldi"
+    options.check_new(out, force, FILE_KINDS["scores"][kind].beside)
     from jointplda.commands.score_run import Scoring
 
     Scoring(messages=messages, out=out, kind=kind, **values).write()

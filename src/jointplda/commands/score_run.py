@@ -138,8 +138,7 @@ class Scoring:
             self.messages.info(f"{left_out:,} of {len(trials):,} trials are left out: their ids have no embeddings.")
         if not len(kept):
             raise click.ClickException(f"{path}: no trial is left to score.")
-        stated = trials.take(kept)
-        return Trials(names, tests, first[kept], second[kept], stated.target, stated.columns)
+        return replace(trials.take(kept), models=names, samples=tests, enroll=first[kept], test=second[kept])
 
     def _all_pairs(self) -> Trials:
         """All pairs but those of a sample and itself, or of a sample and a model that it enrolls."""
@@ -149,8 +148,7 @@ class Scoring:
         rows = np.repeat(np.arange(len(names)), [len(samples) for samples in own])
         columns = positions([sample for samples in own for sample in samples], tests)
         wanted[rows[columns >= 0], columns[columns >= 0]] = False
-        first, second = (index.astype(np.int64) for index in np.nonzero(wanted))
-        return Trials(names, tests, first, second)
+        return Trials.marked(names, tests, wanted)
 
     def _matrix(self) -> Array:
         """Scores of all samples or models of the enrollment side against all test samples."""

@@ -1,5 +1,6 @@
 """Keys and scores of BOSARIS: matrices of models by segments in HDF5, as SIDEKIT, MATLAB or PyBOSARIS name them."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from jointplda._typing import Names
 from jointplda.errors import FileError
 from jointplda.formats.hdf5 import read_arrays, write_arrays
 from jointplda.formats.named_arrays import Arrays, as_text
-from jointplda.formats.pair_output import refuse_repeats
+from jointplda.formats.pair_output import matrix_of, refuse_repeats
 from jointplda.formats.pair_rows import pair_text
 from jointplda.formats.text import PathLikeStr
 from jointplda.trial_list import NONTARGET, TARGET, ScoreTable, Trials
@@ -28,31 +29,30 @@ def read_key(path: Path) -> Trials:
     A ``trial_mask`` without a negative number is a list without labels, as SIDEKIT and MATLAB store those.
     """
     arrays = read_arrays(path)
-    models, samples = _names(arrays, path)
+    models, samples = _names(arrays, _MODELS, path), _names(arrays, _SAMPLES, path)
     shape = (len(models), len(samples))
     targets, nontargets = _first(arrays, _TARGETS), _first(arrays, _NONTARGETS)
     if targets is not None and nontargets is not None:
         target, nontarget = _mask(targets, shape, path) > 0, _mask(nontargets, shape, path) > 0
         if np.any(target & nontarget):
             raise FileError(f"{path}: some pairs are marked as target and as non-target.")
-        labelled = True
+        mask, labelled = target.astype(np.int8) - nontarget, True
     elif "trial_mask" in arrays:
         mask = _mask(arrays["trial_mask"], shape, path)
-        target, nontarget = mask > 0, mask < 0
-        labelled = bool(nontarget.any())
+        labelled = bool((mask < 0).any())
     else:
         raise FileError(f"{path}: expected trial_mask, or tar_mask and non_mask, {_contents(arrays)}.")
-    enroll, test = np.nonzero(target | nontarget)
-    if not len(enroll):
+    trials = Trials.marked(models, samples, mask)
+    if not len(trials):
         raise FileError(f"{path}: the key marks no trial.")
-    labels = np.where(target[enroll, test], TARGET, NONTARGET).astype(np.int8) if labelled else None
-    return Trials(models, samples, enroll.astype(np.int64), test.astype(np.int64), labels)
+    labels = np.where(mask[trials.enroll, trials.test] > 0, TARGET, NONTARGET).astype(np.int8) if labelled else None
+    return replace(trials, target=labels)
 
 
 def read_score_matrix(path: Path) -> ScoreTable:
     """The scores that ``score_mask`` marks (all of them if there is no mask)."""
     arrays = read_arrays(path)
-    models, samples = _names(arrays, path)
+    models, samples = _names(arrays, _MODELS, path), _names(arrays, _SAMPLES, path)
     shape = (len(models), len(samples))
     scores = _first(arrays, ("scores", "score_mat", "scoremat"))
     if scores is None:
@@ -60,10 +60,10 @@ def read_score_matrix(path: Path) -> ScoreTable:
         raise FileError(f"{path}: expected scores, {_contents(arrays)}.{hint}")
     scores = _oriented(scores, shape, path, "scores").astype(np.float64)
     mask = _first(arrays, ("score_mask", "scoremask"))
-    enroll, test = np.nonzero(np.ones(shape) if mask is None else _mask(mask, shape, path))
-    if not len(enroll):
+    trials = Trials.marked(models, samples, np.ones(shape) if mask is None else _mask(mask, shape, path))
+    if not len(trials):
         raise FileError(f"{path}: score_mask marks no score.")
-    return checked_scores(Trials(models, samples, enroll.astype(np.int64), test.astype(np.int64)), scores, path)
+    return checked_scores(trials, scores, path)
 
 
 def checked_scores(trials: Trials, matrix: NDArray[np.float64], path: Path) -> ScoreTable:
@@ -89,25 +89,19 @@ def write_key(trials: Trials, path: PathLikeStr) -> None:
 
 def write_score_matrix(table: ScoreTable, path: PathLikeStr) -> None:
     """Write scores and their mask under the names of SIDEKIT."""
-    trials = table.trials
-    refuse_repeats(trials, path)
-    scores = np.zeros((len(trials.models), len(trials.samples)))
-    mask = np.zeros(scores.shape, np.int8)
-    scores[trials.enroll, trials.test] = table.values
-    mask[trials.enroll, trials.test] = 1
-    write_arrays(path, {"modelset": trials.models, "segset": trials.samples, "scores": scores, "score_mask": mask})
+    scores = matrix_of(table, path)
+    arrays = {"modelset": table.trials.models, "segset": table.trials.samples}
+    mask = ~np.isnan(scores)
+    write_arrays(path, {**arrays, "scores": np.where(mask, scores, 0.0), "score_mask": mask.astype(np.int8)})
 
 
-def _names(arrays: Arrays, path: Path) -> tuple[Names, Names]:
-    sides = []
-    for names in (_MODELS, _SAMPLES):
-        values = _first(arrays, names)
-        if values is None:
-            raise FileError(f"{path}: expected one of {', '.join(names)}, {_contents(arrays)}.")
-        text = as_text(values.ravel(), names[0], path)
-        no_duplicates(text, f"names in {names[0]}", str(path))
-        sides.append(text)
-    return sides[0], sides[1]
+def _names(arrays: Arrays, names: tuple[str, ...], path: Path) -> Names:
+    values = _first(arrays, names)
+    if values is None:
+        raise FileError(f"{path}: expected one of {', '.join(names)}, {_contents(arrays)}.")
+    text = as_text(values.ravel(), names[0], path)
+    no_duplicates(text, f"names in {names[0]}", str(path))
+    return text
 
 
 def _mask(values: NDArray[Any], shape: tuple[int, int], path: Path) -> NDArray[np.int8]:

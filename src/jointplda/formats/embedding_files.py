@@ -11,9 +11,11 @@ from jointplda._identifiers import as_names, no_duplicates
 from jointplda._validation import check_choice
 from jointplda.embedding_table import EmbeddingTable, LabelTable
 from jointplda.errors import FileError, InputError, JointPLDAError
-from jointplda.file_kinds import EMBEDDING_WORDS, FILE_KINDS, KINDS, FileKind, kind_of
+from jointplda.file_kinds import FILE_KINDS, kind_of
 from jointplda.formats.label_reader import labels_by_id, read_labels
 from jointplda.formats.text import PathLikeStr, decoded, existing, head, lines
+
+KINDS = FILE_KINDS["embeddings"]
 
 
 class EmbeddingFormat(Protocol):
@@ -60,12 +62,13 @@ def read_embeddings(path: PathLikeStr, labels: PathLikeStr | LabelTable | None =
     source = Path(path)
     kind = _kind(source)
     table = _code(kind).read_table(source)
-    if kind.is_bare:
+    is_bare = KINDS[kind].is_bare
+    if is_bare:
         table = _with_table_beside(table, source, labels)
     if labels is not None:
         table = _joined(table, labels, source)
     if not len(table.ids):
-        if kind.is_bare:
+        if is_bare:
             raise InputError(
                 f"{source} is a matrix without ids; give a table of labels with one row for each of its {len(table.X)} "
                 "rows, in order, or put it beside the matrix as a .tsv or .csv of the same name.",
@@ -76,25 +79,24 @@ def read_embeddings(path: PathLikeStr, labels: PathLikeStr | LabelTable | None =
     return table
 
 
-def _code(kind: FileKind) -> EmbeddingFormat:
-    return cast(EmbeddingFormat, import_module(f"jointplda.formats.{kind.name}"))
+def _code(kind: str) -> EmbeddingFormat:
+    return cast(EmbeddingFormat, import_module(f"jointplda.formats.{kind}"))
 
 
-def _kind(path: Path) -> FileKind:
-    kinds = FILE_KINDS["embeddings"]
+def _kind(path: Path) -> str:
     if path.is_dir():
-        return next(kind for kind in kinds if kind.name == "kaldi")
+        return "kaldi"
     start = head(existing(path))
     if start[8:9] == b"{" and int.from_bytes(start[:8], "little") <= path.stat().st_size:
         raise FileError(f"{path}: expected embeddings, got a safetensors file, such as a model or statistics.")
     if start[:1] == b"\x80" and start[1:2] in b"\2\3\4\5":
         raise FileError(f"{path}: expected embeddings, got a pickle, which is never loaded because it can run code.")
-    for kind in kinds:
+    for kind in KINDS:
         if _code(kind).recognises(path, start):
             return kind
     number, line = next(lines(path))
     raise FileError(
-        f"{path}: expected embeddings ({EMBEDDING_WORDS}), got text that starts with "
+        f"{path}: expected embeddings ({', '.join(each.words for each in KINDS.values())}), got text that starts with "
         f"{decoded(line, path, number)[:60]!r}. A table of labels goes with embeddings, not in their place."
     )
 
@@ -112,17 +114,13 @@ def _with_table_beside(table: EmbeddingTable, path: Path, labels: PathLikeStr | 
 
 
 def read_label_table(path: PathLikeStr, rows_only: bool = False) -> LabelTable:
-    """Labels by id, from a table or from the label columns of a file of embeddings.
+    """Labels by id, from the label columns of a file of embeddings or from a table, as ``read_labels`` reads it.
 
-    Parameters
-    ----------
-    path : path
-    rows_only : bool
-        See ``read_labels``.
+    The argument ``rows_only`` is that of ``read_labels``.
     """
     target = existing(path)
     start = head(target)
-    if any(kind.has_labels and _code(kind).recognises(target, start) for kind in FILE_KINDS["embeddings"]):
+    if any(kind.has_labels and _code(name).recognises(target, start) for name, kind in KINDS.items()):
         table = read_embeddings(target)
         return LabelTable(table.ids, table.columns)
     return read_labels(target, rows_only)
@@ -139,7 +137,7 @@ def _joined(table: EmbeddingTable, labels: PathLikeStr | LabelTable, path: Path)
             f"{where}: {path} has no ids, so the labels should have one row for each of its {len(table.X)} rows; "
             f"they have {len(joined.ids)}."
         )
-    return replace(table, ids=joined.ids).with_columns(joined.columns)
+    return replace(table, ids=joined.ids, columns={**table.columns, **joined.columns})
 
 
 def _check_rows(table: EmbeddingTable, path: PathLikeStr, error: type[JointPLDAError]) -> None:
@@ -167,20 +165,13 @@ def write_embeddings(table: EmbeddingTable, path: PathLikeStr, kind: str | None 
         ``X`` of shape (n, d).
     path : path
     kind : str, optional
-        One of ``file_kinds.KINDS["embeddings"]``; by default, from the ending of the name.
+        One of the kinds in ``file_kinds.FILE_KINDS``; by default, from the ending of the name.
     """
     kind = kind or kind_of("embeddings", path)
-    kinds = FILE_KINDS["embeddings"]
     if kind is None:
-        endings = ", ".join(suffix for each in kinds for suffix in each.suffixes)
+        endings = ", ".join(suffix for each in KINDS.values() for suffix in each.suffixes)
         raise InputError(f"not clear from the name {path}; end it in one of {endings}.", parameter="kind")
-    check_choice("kind", kind, KINDS["embeddings"])
-    _check_table(table, path)
-    _code(next(each for each in kinds if each.name == kind)).write_table(table, Path(path))
-
-
-def _check_table(table: EmbeddingTable, path: PathLikeStr) -> None:
-    """Refuse what no reader accepts."""
+    check_choice("kind", kind, tuple(KINDS))
     X, n = table.X, len(table.ids)
     if X.ndim != 2 or len(X) != n or not X.size:
         raise InputError(f"{path}: the table has {n} ids and embeddings of shape {X.shape}.")
@@ -190,3 +181,4 @@ def _check_table(table: EmbeddingTable, path: PathLikeStr) -> None:
     if X.dtype.kind not in "fiu" or X.dtype.itemsize > 8:
         raise InputError(f"{path}: embeddings should be float32 or float64, got {X.dtype}.")
     _check_rows(table, path, InputError)
+    _code(kind).write_table(table, Path(path))

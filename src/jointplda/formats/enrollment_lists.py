@@ -1,18 +1,16 @@
 """Enrollment lists: the samples from which each model is made."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from jointplda._identifiers import no_duplicates
 from jointplda._validation import check_choice
 from jointplda.errors import FileError, InputError
-from jointplda.file_kinds import KINDS, kind_of
+from jointplda.file_kinds import FILE_KINDS, kind_of
 from jointplda.formats.header_words import is_pair_header
 from jointplda.formats.pair_output import write_lines
 from jointplda.formats.pair_rows import pair_columns
-from jointplda.formats.sheets import Sheet, read_sheet, write_sheet
+from jointplda.formats.sheets import read_sheet, write_sheet
 from jointplda.formats.text import PathLikeStr, check_texts, decoded, existing, word_lists
-
-_HINT = " A list with commas needs a header such as modelid,segmentid."
 
 
 def read_enrollment(path: PathLikeStr) -> dict[str, list[str]]:
@@ -35,7 +33,12 @@ def read_enrollment(path: PathLikeStr) -> dict[str, list[str]]:
     sheet = read_sheet(target, is_pair_header)
     enrollment: dict[str, list[str]] = {}
     seen: set[tuple[str, str]] = set()
-    rows = _from_sheet(sheet) if sheet.has_header else word_lists(target, "model sample [sample ...]", _HINT)
+    hint = " A list with commas needs a header such as modelid,segmentid."
+    rows = word_lists(target, "model sample [sample ...]", hint)
+    if sheet.has_header:
+        columns = pair_columns(sheet)
+        cells = ((number, [decoded(fields[at], target, number) for at in columns]) for number, fields in sheet.rows)
+        rows = ((number, model, [sample]) for number, (model, sample) in cells)
     for number, model, samples in rows:
         if not model or not all(samples):
             raise FileError(f"{target}, line {number}: expected a model and a sample, one of them is empty.")
@@ -47,12 +50,6 @@ def read_enrollment(path: PathLikeStr) -> dict[str, list[str]]:
     if not enrollment:
         raise FileError(f"{target}: nothing follows the header.")
     return enrollment
-
-
-def _from_sheet(sheet: Sheet) -> Iterator[tuple[int, str, list[str]]]:
-    model, sample = pair_columns(sheet)
-    for number, fields in sheet.rows:
-        yield number, decoded(fields[model], sheet.path, number), [decoded(fields[sample], sheet.path, number)]
 
 
 def write_enrollment(enrollment: Mapping[str, Sequence[str]], path: PathLikeStr, kind: str | None = None) -> None:
@@ -67,7 +64,7 @@ def write_enrollment(enrollment: Mapping[str, Sequence[str]], path: PathLikeStr,
         ``spk2utt``, or a table with a header and a row for each sample, which keeps names with spaces inside. By
         default nist for names that end in ``.tsv``, kaldi for others.
     """
-    kind = check_choice("kind", kind or kind_of("enrollment", path), KINDS["enrollment"])
+    kind = check_choice("kind", kind or kind_of("enrollment", path), tuple(FILE_KINDS["enrollment"]))
     if not enrollment:
         raise InputError(f"{path}: there are no models to write.")
     for model, samples in enrollment.items():

@@ -40,13 +40,7 @@ class KaldiPlda:
 
 
 def read_kaldi_plda(path: PathLikeStr) -> KaldiPlda:
-    """Read Kaldi's ``plda`` file, binary or text.
-
-    Returns
-    -------
-    plda : KaldiPlda
-        In float64.
-    """
+    """Read Kaldi's ``plda`` file, binary or text, in float64."""
     target = existing(path)
     mean, transform, psi = _binary_parts(target) if head(target, 2) == BINARY else _text_parts(target)
     return _checked(mean, transform, psi, target)

@@ -9,16 +9,15 @@ from numpy.typing import NDArray
 
 from jointplda.embedding_table import EmbeddingTable
 from jointplda.errors import FileError, InputError
-from jointplda.formats.named_arrays import from_arrays, to_arrays
+from jointplda.formats.named_arrays import from_arrays, optional_package, to_arrays
 from jointplda.formats.text import PathLikeStr, target_file
 
 _MAGIC = b"\x89HDF\r\n\x1a\n"
-_STARTS = (0, 512, 1024, 2048)
 
 
 def recognises(path: Path, start: bytes) -> bool:
     """Whether the first bytes of a file hold the mark of HDF5, which a block of other data may precede."""
-    return any(start[offset : offset + len(_MAGIC)] == _MAGIC for offset in _STARTS)
+    return any(start.startswith(_MAGIC, offset) for offset in (0, 512, 1024, 2048))
 
 
 def read_table(path: Path) -> EmbeddingTable:
@@ -33,15 +32,13 @@ def write_table(table: EmbeddingTable, path: Path) -> None:
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     """Every dataset, by its full name without the leading slash; texts are decoded."""
-    h5py = _h5py(path)
+    h5py = optional_package("h5py", path, "HDF5")
     arrays: dict[str, NDArray[Any]] = {}
 
     def keep(name: str | bytes, item: Any) -> None:
         if isinstance(item, h5py.Dataset) and isinstance(name, str):
             text = h5py.check_string_dtype(item.dtype)
-            arrays[name] = np.asarray(item.asstr("utf-8")[...] if text else item[...])
-            if text:
-                arrays[name] = arrays[name].astype(np.str_)
+            arrays[name] = np.asarray(item.asstr("utf-8")[...]).astype(np.str_) if text else np.asarray(item[...])
 
     try:
         with h5py.File(path, "r") as stored:
@@ -55,7 +52,7 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
 
 def write_arrays(path: PathLikeStr, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write datasets; texts as UTF-8 of fixed length, which every reader of BOSARIS files accepts."""
-    h5py = _h5py(path)
+    h5py = optional_package("h5py", path, "HDF5")
     with target_file(path) as name, h5py.File(name, "w") as stored:
         for key, values in arrays.items():
             # Others would be read as paths through groups.
@@ -70,11 +67,3 @@ def write_arrays(path: PathLikeStr, arrays: Mapping[str, NDArray[Any]]) -> None:
                     ) from None
                 values = texts.astype(h5py.string_dtype("utf-8", max(1, texts.dtype.itemsize)))
             stored.create_dataset(key, data=values, compression="gzip" if values.dtype.kind in "iub" else None)
-
-
-def _h5py(path: PathLikeStr) -> Any:
-    try:
-        import h5py
-    except ImportError:
-        raise FileError(f'{path}: HDF5 files need the package h5py: pip install "jointplda[hdf5]".') from None
-    return h5py

@@ -23,6 +23,7 @@ LABEL_WORDS = {
     **dict.fromkeys(("target", "tgt", "tar", "1", "true"), TARGET),
     **dict.fromkeys(("nontarget", "non-target", "imp", "impostor", "non", "0", "false"), NONTARGET),
 }
+"""What a label says, by its word in lower case."""
 
 
 def folded(name: str) -> str:
@@ -36,11 +37,6 @@ def find_column(header: Sequence[str], names: Sequence[str]) -> int | None:
     return next((cells.index(name) for name in names if name in cells), None)
 
 
-def label_of(word: str) -> int | None:
-    """1 for a word that means target, 0 for one that means non-target, None for any other."""
-    return LABEL_WORDS.get(word.lower())
-
-
 def is_pair_header(cells: Sequence[str]) -> bool:
     """Whether a first line names both sides of the trials, or has a word that only headers have."""
     both = find_column(cells, MODEL_NAMES) is not None and find_column(cells, SAMPLE_NAMES) is not None
@@ -52,7 +48,7 @@ def bare_name(path: Path) -> str:
     return re.sub(r"(\.(gz|txt|tsv|csv))+$", "", path.name, flags=re.IGNORECASE)
 
 
-def kaldi_column(name: str) -> str | None:
+def kaldi_column(name: str | Path) -> str | None:
     """What follows ``utt2`` in the name of a file; None for names without it."""
     match = re.search(r"(?:^|\.)utt2([\w-]+)$", bare_name(Path(name)))
     return match.group(1) if match else None

@@ -90,7 +90,7 @@ def _in_script(path: Path) -> Iterator[tuple[str, NDArray[Any]]]:
     """
     with ExitStack() as stack:
         archives: dict[str, BinaryIO] = {}
-        for number, key, name, offset in _script(path):
+        for number, key, name, offset in list(_script(path)):
             if name not in archives:
                 if len(archives) > 100:
                     stack.close()
@@ -100,9 +100,9 @@ def _in_script(path: Path) -> Iterator[tuple[str, NDArray[Any]]]:
             yield key, read_vector(archives[name], f"{path}, line {number} ({name}:{offset})")
 
 
-def _script(path: Path) -> list[tuple[int, str, str, int]]:
+def _script(path: Path) -> Iterator[tuple[int, str, str, int]]:
     """Line, key, archive and offset of each entry."""
-    entries: dict[str, tuple[int, str, str, int]] = {}
+    keys = set()
     for number, line in lines(path):
         key, rest = _script_fields(decoded(line, path, number))
         if not rest:
@@ -112,12 +112,11 @@ def _script(path: Path) -> list[tuple[int, str, str, int]]:
                 f"{path}, line {number}: expected 'key archive.ark:offset', got a command or a range "
                 f"({rest[:60]!r}), which is not run; copy the vectors to an archive first (copy-vector)."
             )
-        if key in entries:
+        if key in keys:
             raise FileError(f"{path}, line {number}: the id {key!r} occurs a second time; remove one.")
+        keys.add(key)
         name, colon, offset = rest.rpartition(":")
-        place = (name, int(offset)) if colon and offset.isdecimal() else (rest, 0)
-        entries[key] = (number, key, *place)
-    return list(entries.values())
+        yield (number, key, name, int(offset)) if colon and offset.isdecimal() else (number, key, rest, 0)
 
 
 def _script_fields(line: str) -> tuple[str, str]:
@@ -156,9 +155,11 @@ def _stacked(records: Iterator[tuple[str, NDArray[Any]]], path: Path) -> Embeddi
 def write_table(table: EmbeddingTable, path: Path) -> None:
     """Write an archive, its script, and ``<stem>.utt2<column>`` for each column that has labels."""
     script, archive = path.with_suffix(".scp"), path.with_suffix(".ark")
-    ids = table.ids.tolist()
+    ids, place = table.ids.tolist(), str(archive)
     check_texts(ids, path, may_have_spaces=False)
-    _check_place(archive)
+    # A folder's name may end the path of the archive in the script, or be taken for a command.
+    if not place.isprintable() or place.startswith("|") or _script_fields(f"id {place}") != ("id", place):
+        raise InputError(f"{place!r}: a Kaldi script cannot hold this path; choose another folder or name.")
     columns = _kaldi_columns(table.columns, path)
     for column, values in columns.items():
         _check_column(column, values, ids, path)
@@ -166,7 +167,7 @@ def write_table(table: EmbeddingTable, path: Path) -> None:
         with open(ark, "wb") as stream:
             for name, vector in zip(ids, table.X, strict=True):
                 stream.write(f"{name} ".encode())
-                scp.write(f"{name} {archive}:{stream.tell()}\n")
+                scp.write(f"{name} {place}:{stream.tell()}\n")
                 stream.write(BINARY + binary(vector))
         for column, values in columns.items():
             sheet = stack.enter_context(text_file(script.with_suffix(f".utt2{column}")))
@@ -192,10 +193,3 @@ def _check_column(column: str, values: Names, ids: list[str], path: PathLikeStr)
     row = int(np.argmax(values != ""))
     if has_header(f"{ids[row]} {values[row]}", f"utt2{column}"):
         raise InputError(f"{path}: the id {ids[row]!r} would be read as a header of the labels; rename it.")
-
-
-def _check_place(archive: Path) -> None:
-    """Refuse a folder whose name would end the path of the archive in the script, or be taken for a command."""
-    text = str(archive)
-    if not text.isprintable() or text.startswith("|") or _script_fields(f"id {text}") != ("id", text):
-        raise InputError(f"{text!r}: a Kaldi script cannot hold this path; choose another folder or name.")

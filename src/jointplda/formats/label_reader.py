@@ -1,6 +1,7 @@
 """Label tables: CSV or TSV with a header, Parquet, and Kaldi's ``utt2spk``, ``utt2lang``, ``spk2utt``."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -44,10 +45,14 @@ def read_labels(path: PathLikeStr, rows_only: bool = False) -> LabelTable:
     """
     target = existing(path)
     if recognises(target, head(target)):
-        return _from_parquet(target, rows_only)
+        columns = {name: values for name, values in read_parquet(target).items() if values.ndim == 1}
+        if not columns or not len(next(iter(columns.values()))):
+            raise FileError(f"{target}: expected rows with an id and labels, got an empty table.")
+        return _table(columns, rows_only, target, None)
     name = bare_name(target)
     if name == "spk2utt" or name.endswith(".spk2utt"):
-        return _from_spk2utt(target)
+        lists = word_lists(target, "speaker id id ...")
+        return _named([(name, speaker, number) for number, speaker, names in lists for name in names], "spk", target)
     number, first = next(lines(target))
     if has_header(decoded(first, target, number), name):
         return _from_sheet(target, rows_only)
@@ -104,13 +109,6 @@ def _refuse_repeats(ids: Names, path: Path, numbers: Sequence[int] | None) -> No
         first[name] = number
 
 
-def _from_parquet(path: Path, rows_only: bool) -> LabelTable:
-    columns = {name: values for name, values in read_parquet(path).items() if values.ndim == 1}
-    if not columns or not len(next(iter(columns.values()))):
-        raise FileError(f"{path}: expected rows with an id and labels, got an empty table.")
-    return _table(columns, rows_only, path, None)
-
-
 def _from_pairs(path: Path, name: str) -> LabelTable:
     """Lines ``id value``."""
     rows = []
@@ -125,25 +123,25 @@ def _from_pairs(path: Path, name: str) -> LabelTable:
     return _named(rows, kaldi_column(name) or "value", path)
 
 
-def _from_spk2utt(path: Path) -> LabelTable:
-    lists = word_lists(path, "speaker id id ...")
-    return _named([(name, speaker, number) for number, speaker, names in lists for name in names], "spk", path)
-
-
 def _named(rows: Sequence[tuple[str, str, int]], name: str, path: Path) -> LabelTable:
     """A table with one column, from the id, the value and the line of each row."""
-    ids, values, numbers = zip(*rows, strict=True)
-    _refuse_repeats(as_names(ids), path, numbers)
-    column = as_names(values)
-    return LabelTable(as_names(ids), {name: column} if name != "spk" else {"spk": column, "speaker": column})
+    ids, values = as_names(row[0] for row in rows), as_names(row[1] for row in rows)
+    _refuse_repeats(ids, path, [row[2] for row in rows])
+    return LabelTable(ids, {name: values} if name != "spk" else {"spk": values, "speaker": values})
+
+
+def labels_of(ids: Names, labels: LabelTable, problem: str) -> dict[str, Names]:
+    """Label columns of these ids, with empty texts for ids without a label; ``problem`` is raised if no id has any."""
+    rows = labels.rows(ids)
+    if len(rows) and np.all(rows < 0):
+        raise InputError(problem)
+    return {name: np.where(rows < 0, "", values[rows]) for name, values in labels.columns.items()}
 
 
 def labels_by_id(table: EmbeddingTable, labels: LabelTable, where: Path) -> EmbeddingTable:
     """Embeddings with the columns of labels, joined by id; ``where`` is the file of the labels."""
-    rows = labels.rows(table.ids.tolist())
-    if np.all(rows < 0):
-        raise InputError(
-            f"{where}: none of the {len(rows)} embeddings has a label here; their ids are like {str(table.ids[0])!r}, "
-            f"those of the labels like {str(labels.ids[0])!r}."
-        )
-    return table.with_columns({name: np.where(rows < 0, "", values[rows]) for name, values in labels.columns.items()})
+    problem = (
+        f"{where}: none of the {len(table.ids)} embeddings has a label here; their ids are like "
+        f"{str(table.ids[0])!r}, those of the labels like {str(labels.ids[0])!r}."
+    )
+    return replace(table, columns={**table.columns, **labels_of(table.ids, labels, problem)})

@@ -5,6 +5,7 @@ shape (n,) is a label column.
 """
 
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from jointplda._typing import Names
 from jointplda.embedding_table import EmbeddingTable
 from jointplda.errors import FileError, InputError, warn
 from jointplda.formats.header_words import ID_NAMES, find_column, folded
+from jointplda.formats.text import PathLikeStr
 
 MATRIX_NAMES = ("embeddings", "embedding", "data", "x", "xvectors", "xvector", "vectors", "vector")
 _OWN_NAMES = ("id", "ids", "embedding", "embeddings")
@@ -75,9 +77,16 @@ def as_embeddings(X: NDArray[Any], what: str, path: Path) -> NDArray[Any]:
         raise FileError(f"{path}: {what} should hold real numbers, got type {X.dtype}.")
     if not X.size:
         raise FileError(f"{path}: {what} is empty, of shape {X.shape}.")
-    if X.dtype == np.float16:
-        return X.astype(np.float32)
-    return X.astype(np.float32 if X.dtype.kind == "f" and X.dtype.itemsize == 4 else np.float64, copy=False)
+    return X.astype(np.float32 if X.dtype.kind == "f" and X.dtype.itemsize <= 4 else np.float64, copy=False)
+
+
+def optional_package(name: str, path: PathLikeStr, kind: str) -> Any:
+    """Import a package that only files of this kind need."""
+    try:
+        return import_module(name)
+    except ImportError:
+        extra = f'pip install "jointplda[{kind.lower()}]"'
+        raise FileError(f"{path}: {kind} files need the package {name}: {extra}.") from None
 
 
 def to_arrays(table: EmbeddingTable, path: Path) -> dict[str, NDArray[Any]]:

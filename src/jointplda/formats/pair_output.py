@@ -1,19 +1,18 @@
 """Writing what lists of trials and of scores have in common; what would not read back the same is refused."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from itertools import chain
 
 import numpy as np
 
 from jointplda._identifiers import as_names
-from jointplda._typing import IntArray, Names
+from jointplda._typing import Array, IntArray, Names
 from jointplda.errors import InputError, Remedy
 from jointplda.formats.header_words import folded, is_pair_header
 from jointplda.formats.pair_rows import pair_text, repeated_pairs
-from jointplda.formats.sheets import first_cells
+from jointplda.formats.sheets import first_cells, write_sheet
 from jointplda.formats.text import PathLikeStr, check_texts, text_file
-from jointplda.trial_list import NONTARGET, TARGET, UNKNOWN, Trials
+from jointplda.trial_list import NONTARGET, TARGET, UNKNOWN, ScoreTable, Trials
 
 NIST = Remedy("kind", "nist", "can hold them")
 
@@ -35,25 +34,19 @@ def checked_trials(trials: Trials, path: PathLikeStr) -> Trials:
             raise InputError(f"{path}: there are {len(trials)} trials, and {len(values)} values in {name!r}.")
     models, enroll = _each_once(trials.models, trials.enroll)
     samples, test = _each_once(trials.samples, trials.test)
-    return replace(trials, models=models, samples=samples, enroll=enroll, test=test, target=_labels(trials, path))
+    target = None if trials.target is None else np.asarray(trials.target)
+    if target is not None:
+        if target.shape != (len(trials),) or not np.isin(target, (TARGET, NONTARGET, UNKNOWN)).all():
+            raise InputError(f"{path}: every trial needs a label 1 (target), 0 (non-target) or -1 (not known).")
+        target = target.astype(np.int8)
+    return Trials(models, samples, enroll, test, target, trials.columns)
 
 
 def _each_once(names: Names, indexes: IntArray) -> tuple[Names, IntArray]:
     """Distinct names, and the indexes into them."""
     index: dict[str, int] = {}
     places = [index.setdefault(name, len(index)) for name in names.tolist()]
-    if len(index) == len(places):
-        return names, np.asarray(indexes, dtype=np.int64)
     return as_names(index), np.asarray(places, dtype=np.int64)[indexes]
-
-
-def _labels(trials: Trials, path: PathLikeStr) -> np.ndarray | None:
-    if trials.target is None:
-        return None
-    labels = np.asarray(trials.target)
-    if labels.shape != (len(trials),) or not np.isin(labels, (TARGET, NONTARGET, UNKNOWN)).all():
-        raise InputError(f"{path}: every trial needs a label 1 (target), 0 (non-target) or -1 (not known).")
-    return labels.astype(np.int8)
 
 
 def refuse_repeats(trials: Trials, path: PathLikeStr) -> None:
@@ -65,6 +58,15 @@ def refuse_repeats(trials: Trials, path: PathLikeStr) -> None:
             "format cannot hold; remove them.",
             remedy=NIST,
         )
+
+
+def matrix_of(table: ScoreTable, path: PathLikeStr) -> Array:
+    """The scores (models, samples) of trials without repeats; NaN for pairs without a score."""
+    trials = table.trials
+    refuse_repeats(trials, path)
+    matrix = np.full((len(trials.models), len(trials.samples)), np.nan)
+    matrix[trials.enroll, trials.test] = table.values
+    return matrix
 
 
 def used_names(trials: Trials) -> list[str]:
@@ -87,13 +89,27 @@ def write_lines(names: Iterable[str], path: PathLikeStr, lines: Iterable[str]) -
         stream.writelines(f"{line}\n" for line in chain((first,), lines))
 
 
-def check_table(trials: Trials, columns: Mapping[str, Names], path: PathLikeStr, own: Iterable[str]) -> None:
-    """Refuse names and further columns that a table with a header cannot hold, or would read as its ``own`` columns."""
+def write_nist(
+    trials: Trials,
+    columns: Mapping[str, Names],
+    results: Mapping[str, Iterable[str]],
+    path: PathLikeStr,
+    own: Iterable[str] = (),
+) -> None:
+    """Write a table with a header: models and samples, further ``columns``, then those of ``results``.
+
+    Refuse names and further columns that it cannot hold, or that would be read as its ``own`` columns.
+    """
     check_texts((*used_names(trials), *columns), path)
     for name, values in columns.items():
         if folded(name) in own:
             raise InputError(f"{path}: a further column may not be named {name!r}; rename it.")
         check_texts(np.unique(values).tolist(), path, may_be_empty=True)
+    models = map(trials.models.tolist().__getitem__, trials.enroll.tolist())
+    samples = map(trials.samples.tolist().__getitem__, trials.test.tolist())
+    cells = (values.tolist() for values in columns.values())
+    rows = zip(models, samples, *cells, *results.values(), strict=True)
+    write_sheet(path, ["modelid", "segmentid", *columns, *results], rows)
 
 
 def rows_of(trials: Trials) -> Iterator[tuple[str, str, int | None]]:

@@ -1,7 +1,7 @@
 """Reading what lists of trials and of scores have in common: rows with a model and a sample, none against another."""
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from jointplda._identifiers import as_names
 from jointplda._typing import Array, IntArray, Names
 from jointplda.errors import FileError
-from jointplda.formats.header_words import MODEL_NAMES, SAMPLE_NAMES, TARGET_NAMES, find_column, label_of
+from jointplda.formats.header_words import LABEL_WORDS, MODEL_NAMES, SAMPLE_NAMES, TARGET_NAMES, find_column
 from jointplda.formats.sheets import Sheet
 from jointplda.formats.text import Field, decoded
 from jointplda.trial_list import UNKNOWN, Trials
@@ -22,36 +22,25 @@ from jointplda.trial_list import UNKNOWN, Trials
 _CHUNK = 64
 
 
-class TextColumn:
-    """A column of fields that keeps each distinct field once."""
-
-    def __init__(self) -> None:
-        self.index: dict[Field, int] = {}
-        self.codes = array("q")
-
-    def add(self, fields: Iterable[Field]) -> None:
-        """Append fields."""
-        index = self.index
-        self.codes.extend([index.setdefault(field, len(index)) for field in fields])
-
-
 @dataclass(frozen=True)
 class Rows:
-    """The columns of a list, the numbers in its column of scores if it has one, and the line of each row."""
+    """The columns of a list (distinct fields by number, and the number of each row's field), the numbers in its column
+    of scores if it has one, and the line of each row.
+    """
 
     path: Path
-    columns: list[TextColumn]
+    columns: list[tuple[dict[Field, int], "array[int]"]]
     scores: Array
     numbers: IntArray
 
     def names(self, index: int) -> tuple[Names, IntArray]:
         """Distinct names of a column in order of first appearance, and each row's index among them."""
-        column = self.columns[index]
-        codes = np.asarray(column.codes, dtype=np.int64)
+        fields, numbers = self.columns[index]
+        codes = np.asarray(numbers, dtype=np.int64)
         try:
-            return as_names([f if isinstance(f, str) else f.decode("utf-8") for f in column.index]), codes
+            return as_names([f if isinstance(f, str) else f.decode("utf-8") for f in fields]), codes
         except UnicodeDecodeError:
-            for field, code in column.index.items():
+            for field, code in fields.items():
                 decoded(field, self.path, int(self.numbers[np.argmax(codes == code)]))
             raise
 
@@ -68,14 +57,13 @@ class Rows:
 
     def texts(self, header: Sequence[str], without: Sequence[int | None] = ()) -> dict[str, Names]:
         """The columns of a header as text, each of shape (n,), without those at these indexes."""
-        kept = [(index, name) for index, name in enumerate(header) if index not in without]
-        columns = {name: self.names(index) for index, name in kept}
+        columns = {name: self.names(index) for index, name in enumerate(header) if index not in without}
         return {name: values[codes] for name, (values, codes) in columns.items()}
 
     def _labels(self, index: int, may_miss: bool) -> NDArray[np.int8]:
         """The labels in a column: 1 target, 0 non-target, and -1 for an empty cell if labels may be missing."""
         words, codes = self.names(index)
-        labels = [label_of(str(word)) for word in words]
+        labels = [LABEL_WORDS.get(word.lower()) for word in words.tolist()]
         for code, (word, label) in enumerate(zip(words, labels, strict=True)):
             if label is None and not (may_miss and word == ""):
                 row = int(np.argmax(codes == code))
@@ -88,13 +76,14 @@ class Rows:
 
 def read_rows(sheet: Sheet, score: int | None = None) -> Rows:
     """Read a sheet to its end; the column of scores, if there is one, as numbers."""
-    columns = [TextColumn() for _ in sheet.first]
+    columns: list[tuple[dict[Field, int], array[int]]] = [({}, array("q")) for _ in sheet.first]
     scores, numbers = array("d"), array("q")
     while chunk := list(islice(sheet.rows, _CHUNK)):
         numbers.extend([number for number, _ in chunk])
         for index, fields in enumerate(zip(*[fields for _, fields in chunk], strict=True)):
             if index != score:
-                columns[index].add(fields)
+                known, codes = columns[index]
+                codes.extend([known.setdefault(field, len(known)) for field in fields])
                 continue
             try:
                 scores.extend(map(float, fields))
@@ -131,10 +120,10 @@ def refuse_contradictions(
 ) -> None:
     """Refuse a pair that occurs twice with different values (labels or scores), naming the second occurrence."""
     first, second = repeated_pairs(trials)
-    bad = values[first] != values[second]
-    if not bad.any():
+    bad = np.flatnonzero(values[first] != values[second])
+    if not len(bad):
         return
-    at = int(np.flatnonzero(bad)[np.argmin(second[bad])])
+    at = bad[np.argmin(second[bad])]
     i, j = int(first[at]), int(second[at])
     place = f"{where}" if numbers is None else f"{where}, line {numbers[j]}"
     before = "before" if numbers is None else f"in line {numbers[i]}"

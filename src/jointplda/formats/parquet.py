@@ -8,11 +8,12 @@ from numpy.typing import NDArray
 
 from jointplda.embedding_table import EmbeddingTable
 from jointplda.errors import FileError, InputError
-from jointplda.formats.named_arrays import as_text, from_arrays, to_arrays
-from jointplda.formats.text import PathLikeStr, target_file
+from jointplda.formats.named_arrays import as_text, from_arrays, optional_package, to_arrays
+from jointplda.formats.text import target_file
 
 # The format's mark and the first byte of the page header that follows it: text may start with "PAR1" too.
 _MAGIC = b"PAR1\x15"
+_PACKAGES = ("pyarrow", "pyarrow.parquet")
 
 
 def recognises(path: Path, start: bytes) -> bool:
@@ -29,7 +30,7 @@ def read_table(path: Path) -> EmbeddingTable:
 
 def read_parquet(path: Path) -> dict[str, NDArray[Any]]:
     """Columns as arrays: lists of numbers with shape (n, d), others as text with shape (n,)."""
-    arrow, parquet = _pyarrow(path)
+    arrow, parquet = (optional_package(name, path, "Parquet") for name in _PACKAGES)
     try:
         table = parquet.ParquetFile(path).read()
     except (arrow.ArrowException, OSError, ValueError) as error:
@@ -41,7 +42,7 @@ def write_table(table: EmbeddingTable, path: Path) -> None:
     """Write ids and labels as text columns and, as ``embedding``, a column of lists of fixed size."""
     columns = to_arrays(table, path)
     matrix = columns.pop("embeddings")
-    arrow, parquet = _pyarrow(path)
+    arrow, parquet = (optional_package(name, path, "Parquet") for name in _PACKAGES)
     lists = arrow.FixedSizeListArray.from_arrays(arrow.array(matrix.ravel()), matrix.shape[1])
     try:
         texts = {name: arrow.array(values.tolist(), arrow.string()) for name, values in columns.items()}
@@ -77,12 +78,3 @@ def _matrix(column: Any, name: str, path: Path) -> NDArray[Any]:
     if values.null_count:
         raise FileError(f"{path}: the lists in {name!r} hold missing values.")
     return np.asarray(values.to_numpy(zero_copy_only=False)).reshape(len(column), -1)
-
-
-def _pyarrow(path: PathLikeStr) -> tuple[Any, Any]:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise FileError(f'{path}: Parquet files need the package pyarrow: pip install "jointplda[parquet]".') from None
-    return pyarrow, pyarrow.parquet

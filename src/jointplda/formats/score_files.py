@@ -1,5 +1,6 @@
 """Files of scores: Kaldi, WeSpeaker and NIST text, BOSARIS HDF5, and matrices with their names beside them."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,14 +9,14 @@ from jointplda._identifiers import as_names, listed, no_duplicates
 from jointplda._typing import Array, Names
 from jointplda._validation import check_choice
 from jointplda.errors import FileError, InputError, Remedy
-from jointplda.file_kinds import KINDS, kind_of
+from jointplda.file_kinds import FILE_KINDS, kind_of
 from jointplda.formats import bosaris, hdf5, npy
 from jointplda.formats.header_words import SCORE_NAMES, find_column, is_pair_header
-from jointplda.formats.pair_output import check_table, checked_trials, refuse_repeats, rows_of, used_names, write_lines
-from jointplda.formats.pair_rows import Rows, read_rows, refuse_contradictions, trials_of
-from jointplda.formats.sheets import Sheet, read_sheet, write_sheet
+from jointplda.formats.pair_output import checked_trials, matrix_of, rows_of, used_names, write_lines, write_nist
+from jointplda.formats.pair_rows import read_rows, refuse_contradictions, trials_of
+from jointplda.formats.sheets import read_sheet
 from jointplda.formats.text import PathLikeStr, check_texts, decoded, existing, head, lines, text_file
-from jointplda.trial_list import UNKNOWN, ScoreTable, Trials
+from jointplda.trial_list import NONTARGET, TARGET, UNKNOWN, ScoreTable, Trials
 
 
 def read_scores(path: PathLikeStr) -> ScoreTable:
@@ -42,30 +43,24 @@ def read_scores(path: PathLikeStr) -> ScoreTable:
     if npy.recognises(target, start):
         return _from_matrix(target)
     sheet = read_sheet(target, is_pair_header)
-    table, rows = _with_header(sheet) if sheet.has_header else _without_header(sheet)
-    bad = np.flatnonzero(np.isnan(table.values))
-    if len(bad):
-        raise FileError(f"{target}, line {rows.numbers[bad[0]]}: the score is NaN ({len(bad)} such scores in all).")
-    refuse_contradictions(table.trials, table.values, "score", target, rows.numbers)
-    return table
-
-
-def _with_header(sheet: Sheet) -> tuple[ScoreTable, Rows]:
-    score = find_column(sheet.first, SCORE_NAMES)
-    if score is None:
-        raise FileError(f"{sheet.path}, line 1: expected a column LLR or score, got {', '.join(sheet.first)}.")
-    trials, rows = trials_of(sheet, score)
-    return ScoreTable(trials, rows.scores), rows
-
-
-def _without_header(sheet: Sheet) -> tuple[ScoreTable, Rows]:
-    if len(sheet.first) not in (3, 4):
+    if sheet.has_header:
+        score = find_column(sheet.first, SCORE_NAMES)
+        if score is None:
+            raise FileError(f"{target}, line 1: expected a column LLR or score, got {', '.join(sheet.first)}.")
+        trials, rows = trials_of(sheet, score)
+    elif len(sheet.first) in (3, 4):
+        rows = read_rows(sheet, 2)
+        trials = rows.trials(0, 1, 3 if len(sheet.first) == 4 else None)
+    else:
         raise FileError(
-            f"{sheet.path}, line 1: expected 'enroll test score [label]', got {len(sheet.first)} columns: "
+            f"{target}, line 1: expected 'enroll test score [label]', got {len(sheet.first)} columns: "
             f"{' '.join(sheet.first)[:80]!r}. A list with commas needs a header such as modelid, segmentid, LLR."
         )
-    rows = read_rows(sheet, 2)
-    return ScoreTable(rows.trials(0, 1, 3 if len(sheet.first) == 4 else None), rows.scores), rows
+    bad = np.flatnonzero(np.isnan(rows.scores))
+    if len(bad):
+        raise FileError(f"{target}, line {rows.numbers[bad[0]]}: the score is NaN ({len(bad)} such scores in all).")
+    refuse_contradictions(trials, rows.scores, "score", target, rows.numbers)
+    return ScoreTable(trials, rows.scores)
 
 
 def _from_matrix(path: Path) -> ScoreTable:
@@ -83,8 +78,8 @@ def _from_matrix(path: Path) -> ScoreTable:
         raise FileError(f"{path}: scores should be real numbers, got type {matrix.dtype}.")
     no_duplicates(models, "models", str(path))
     no_duplicates(samples, "samples", str(path))
-    enroll, test = (index.ravel().astype(np.int64) for index in np.indices(shape))
-    return bosaris.checked_scores(Trials(as_names(models), as_names(samples), enroll, test), matrix.astype(float), path)
+    trials = Trials.marked(as_names(models), as_names(samples), np.ones(shape))
+    return bosaris.checked_scores(trials, matrix.astype(float), path)
 
 
 def _names_beside(path: Path, what: str) -> list[str] | None:
@@ -109,23 +104,39 @@ def write_scores(table: ScoreTable, path: PathLikeStr, kind: str | None = None) 
         ``"npy"`` needs a score for every pair of a model and a sample; names are written beside it, as ``.rows`` and
         ``.columns``.
     """
-    kind = check_choice("kind", kind or kind_of("scores", path), KINDS["scores"])
+    kind = check_choice("kind", kind or kind_of("scores", path), tuple(FILE_KINDS["scores"]))
     if len(table.values) != len(table.trials):
         raise InputError(f"{path}: got {len(table.values)} scores for {len(table.trials)} trials.")
     bad = np.flatnonzero(np.isnan(table.values))
     if len(bad):
         raise InputError(f"{path}: {len(bad)} scores are NaN, the first in row {bad[0]}; nothing was written.")
-    table = ScoreTable(checked_trials(table.trials, path), table.values)
-    refuse_contradictions(table.trials, table.values, "score", Path(path), None)
+    trials = checked_trials(table.trials, path)
+    table = ScoreTable(trials, table.values)
+    refuse_contradictions(trials, table.values, "score", Path(path), None)
     if kind == "bosaris":
         bosaris.write_score_matrix(table, path)
     elif kind == "npy":
-        refuse_repeats(table.trials, path)
-        write_matrix(table.trials.models, table.trials.samples, _full_matrix(table, path), Path(path))
+        matrix = matrix_of(table, path)
+        missing = np.argwhere(np.isnan(matrix))
+        if len(missing):
+            pairs = listed((f"{trials.models[i]} {trials.samples[j]}" for i, j in missing), len(missing))
+            raise InputError(f"{path}: a full matrix needs a score for every pair; these have none: {pairs}.")
+        write_matrix(trials.models, trials.samples, matrix, Path(path))
     elif kind == "nist":
-        _write_nist(table, path)
+        sides = trials.columns.get("side", np.full(len(trials), "a"))
+        write_nist(trials, {"side": sides}, {"LLR": map(repr, table.values.tolist())}, path)
     else:
-        _write_words(table, path, with_label=kind == "wespeaker")
+        if kind == "kaldi":
+            trials = replace(trials, target=None)
+        elif trials.target is None or np.any(trials.target == UNKNOWN):
+            raise InputError(
+                f"{path}: the WeSpeaker format needs a label for every trial.",
+                remedy=Remedy("kind", "kaldi", "writes scores without labels"),
+            )
+        endings = {None: "", NONTARGET: " nontarget", TARGET: " target"}
+        rows = zip(rows_of(trials), table.values.tolist(), strict=True)
+        written = (f"{model} {sample} {score!r}{endings[label]}" for (model, sample, label), score in rows)
+        write_lines(used_names(trials), path, written)
 
 
 def write_matrix(models: Names, samples: Names, scores: Array, path: Path) -> None:
@@ -141,40 +152,3 @@ def write_matrix(models: Names, samples: Names, scores: Array, path: Path) -> No
         rows.writelines(f"{name}\n" for name in models)
         columns.writelines(f"{name}\n" for name in samples)
         npy.write_npy(path, scores)
-
-
-def _full_matrix(table: ScoreTable, path: PathLikeStr) -> Array:
-    """Scores of all pairs, shape (models, samples)."""
-    trials = table.trials
-    matrix = np.full((len(trials.models), len(trials.samples)), np.nan)
-    matrix[trials.enroll, trials.test] = table.values
-    missing = np.argwhere(np.isnan(matrix))
-    if len(missing):
-        pairs = listed((f"{trials.models[i]} {trials.samples[j]}" for i, j in missing), len(missing))
-        raise InputError(f"{path}: a full matrix needs a score for every pair; these have none: {pairs}.")
-    return matrix
-
-
-def _write_words(table: ScoreTable, path: PathLikeStr, *, with_label: bool) -> None:
-    trials = table.trials
-    if with_label and (trials.target is None or np.any(trials.target == UNKNOWN)):
-        raise InputError(
-            f"{path}: the WeSpeaker format needs a label for every trial.",
-            remedy=Remedy("kind", "kaldi", "writes scores without labels"),
-        )
-    words = ("nontarget", "target")
-    rows = zip(rows_of(trials), table.values.tolist(), strict=True)
-    written = (
-        f"{model} {sample} {score!r}" + (f" {words[label]}" if with_label and label is not None else "")
-        for (model, sample, label), score in rows
-    )
-    write_lines(used_names(trials), path, written)
-
-
-def _write_nist(table: ScoreTable, path: PathLikeStr) -> None:
-    trials, scores = table.trials, table.values.tolist()
-    kept = {name: values for name, values in trials.columns.items() if name == "side"}
-    check_table(trials, kept, path, own=())
-    sides = kept["side"].tolist() if kept else ["a"] * len(trials)
-    rows = ([m, s, side, repr(score)] for (m, s, _), side, score in zip(rows_of(trials), sides, scores, strict=True))
-    write_sheet(path, ["modelid", "segmentid", "side", "LLR"], rows)

@@ -6,6 +6,7 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from os import PathLike
 from pathlib import Path
 from typing import BinaryIO, TextIO, cast
@@ -26,18 +27,18 @@ def existing(path: PathLikeStr) -> Path:
     target = Path(path)
     try:
         if target.is_dir():
-            raise FileError(f"{target}: expected a file, got a folder.")
-        if not target.exists():
-            raise FileError(f"{target}: no such file.")
-        if not target.is_file():
-            raise FileError(f"{target}: expected a file, got a pipe or a device; write its content to a file first.")
-        if target.stat().st_size == 0:
-            raise FileError(f"{target}: the file is empty.")
+            problem = "expected a file, got a folder"
+        elif not target.exists():
+            problem = "no such file"
+        elif not target.is_file():
+            problem = "expected a file, got a pipe or a device; write its content to a file first"
+        elif target.stat().st_size == 0:
+            problem = "the file is empty"
+        else:
+            return target
     except (OSError, ValueError) as error:
-        if isinstance(error, FileError):
-            raise
         raise FileError(f"{str(target)!r}: cannot be read ({error}).") from None
-    return target
+    raise FileError(f"{target}: {problem}.")
 
 
 def head(path: Path, size: int = 4096) -> bytes:
@@ -67,7 +68,8 @@ def lines(path: PathLikeStr) -> Iterator[tuple[int, bytes]]:
     """Lines that are not blank, without their ends, each with its number from 1."""
     seen = False
     with opened(path) as stream:
-        for number, line in enumerate(_pieces(stream), 1):
+        pieces = chain.from_iterable(raw.rstrip(b"\r\n").split(b"\r") for raw in stream)
+        for number, line in enumerate(pieces, 1):
             if number == 1:
                 line = _start_of_text(line, Path(path))
             if line and not line.isspace():
@@ -84,15 +86,6 @@ def word_lists(path: Path, expected: str, hint: str = "") -> Iterator[tuple[int,
         if not more:
             raise FileError(f"{path}, line {number}: expected {expected!r}, got {first!r} alone.{hint}")
         yield number, first, more
-
-
-def _pieces(stream: BinaryIO) -> Iterator[bytes]:
-    for raw in stream:
-        line = raw.rstrip(b"\r\n")
-        if b"\r" in line:
-            yield from line.split(b"\r")
-        else:
-            yield line
 
 
 def _start_of_text(line: bytes, path: Path) -> bytes:
@@ -165,12 +158,6 @@ def target_file(path: PathLikeStr) -> Iterator[Path]:
 def text_file(path: PathLikeStr) -> Iterator[TextIO]:
     """A UTF-8 file to write, gzipped if its name ends in .gz; it appears whole or not at all."""
     with target_file(path) as name, open(name, "wb") as raw:
-        if Path(path).suffix == ".gz":
-            with (
-                gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed,
-                io.TextIOWrapper(cast(BinaryIO, packed), encoding="utf-8", newline="\n") as stream,
-            ):
-                yield stream
-        else:
-            with io.TextIOWrapper(raw, encoding="utf-8", newline="\n") as stream:
-                yield stream
+        packed = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if Path(path).suffix == ".gz" else raw
+        with packed, io.TextIOWrapper(cast(BinaryIO, packed), encoding="utf-8", newline="\n") as stream:
+            yield stream

@@ -6,16 +6,14 @@ import numpy as np
 
 from jointplda._validation import check_choice
 from jointplda.errors import FileError, InputError, Remedy
-from jointplda.file_kinds import KINDS, kind_of
+from jointplda.file_kinds import FILE_KINDS, kind_of
 from jointplda.formats import bosaris, hdf5
-from jointplda.formats.header_words import TARGET_NAMES, is_pair_header, label_of
-from jointplda.formats.pair_output import NIST, check_table, checked_trials, rows_of, used_names, write_lines
+from jointplda.formats.header_words import LABEL_WORDS, TARGET_NAMES, is_pair_header
+from jointplda.formats.pair_output import NIST, checked_trials, rows_of, used_names, write_lines, write_nist
 from jointplda.formats.pair_rows import Rows, read_rows, refuse_contradictions, trials_of
-from jointplda.formats.sheets import Sheet, read_sheet, write_sheet
+from jointplda.formats.sheets import Sheet, read_sheet
 from jointplda.formats.text import PathLikeStr, existing, head
-from jointplda.trial_list import UNKNOWN, Trials
-
-_WORDS = {"kaldi": ("nontarget", "target"), "dca": ("imp", "tgt")}
+from jointplda.trial_list import NONTARGET, TARGET, UNKNOWN, Trials
 
 
 def read_trials(path: PathLikeStr) -> Trials:
@@ -72,7 +70,7 @@ def _without_header(sheet: Sheet) -> tuple[Trials, Rows]:
 def _label_column(starts: set[str], ends: set[str]) -> int | None:
     """Which of three columns holds the labels, from the distinct fields of the first and the last; None if unclear."""
     digits = {"0", "1"}
-    if not starts <= digits or any(label_of(word) is not None for word in ends - digits):
+    if not starts <= digits or any(word.lower() in LABEL_WORDS for word in ends - digits):
         return 2
     return None if ends <= digits else 0
 
@@ -91,7 +89,7 @@ def write_trials(trials: Trials, path: PathLikeStr, kind: str | None = None) -> 
     kind : {"kaldi", "voxceleb", "nist", "dca", "bosaris"}, optional
         By default, from the name: ``.h5`` and ``.hdf5`` bosaris, ``.tsv`` nist, others kaldi.
     """
-    kind = check_choice("kind", kind or kind_of("trials", path), KINDS["trials"])
+    kind = check_choice("kind", kind or kind_of("trials", path), tuple(FILE_KINDS["trials"]))
     trials = checked_trials(trials, path)
     if trials.target is not None:
         if kind != "nist" and np.any(trials.target == UNKNOWN):
@@ -100,37 +98,20 @@ def write_trials(trials: Trials, path: PathLikeStr, kind: str | None = None) -> 
     if kind == "bosaris":
         bosaris.write_key(trials, path)
     elif kind == "nist":
-        _write_nist(trials, path)
+        cells = {UNKNOWN: "", NONTARGET: "nontarget", TARGET: "target"}
+        labels = {} if trials.target is None else {"targettype": [cells[label] for label in trials.target.tolist()]}
+        own = TARGET_NAMES if trials.target is None else TARGET_NAMES[:1]
+        write_nist(trials, trials.columns, labels, path, ("modelid", "segmentid", *own))
     elif kind == "voxceleb":
-        _write_voxceleb(trials, path)
+        if trials.target is None:
+            raise InputError(
+                f"{path}: a VoxCeleb list needs labels, and these trials have none.",
+                remedy=Remedy("kind", "kaldi", "writes a list without labels"),
+            )
+        if _label_column({"0", "1"}, set(trials.samples[np.unique(trials.test)].tolist())) != 0:
+            raise InputError(f"{path}: sample ids such as '0', '1' or 'target' would be read as labels.", remedy=NIST)
+        write_lines(used_names(trials), path, (f"{label} {model} {sample}" for model, sample, label in rows_of(trials)))
     else:
-        words = _WORDS[kind]
+        words = ("imp", "tgt") if kind == "dca" else ("nontarget", "target")
         lines = (f"{m} {s}" if label is None else f"{m} {s} {words[label]}" for m, s, label in rows_of(trials))
         write_lines(used_names(trials), path, lines)
-
-
-def _write_voxceleb(trials: Trials, path: PathLikeStr) -> None:
-    if trials.target is None:
-        raise InputError(
-            f"{path}: a VoxCeleb list needs labels, and these trials have none.",
-            remedy=Remedy("kind", "kaldi", "writes a list without labels"),
-        )
-    samples = set(trials.samples[np.unique(trials.test)].tolist())
-    if _label_column({"0", "1"}, samples) != 0:
-        raise InputError(f"{path}: sample ids such as '0', '1' or 'target' would be read as labels.", remedy=NIST)
-    write_lines(used_names(trials), path, (f"{label} {model} {sample}" for model, sample, label in rows_of(trials)))
-
-
-def _write_nist(trials: Trials, path: PathLikeStr) -> None:
-    own = ("modelid", "segmentid", *(TARGET_NAMES if trials.target is None else TARGET_NAMES[:1]))
-    check_table(trials, trials.columns, path, own)
-    words: dict[int | None, list[str]] = {None: [], UNKNOWN: [""], 0: ["nontarget"], 1: ["target"]}
-    cells = [values.tolist() for values in trials.columns.values()]
-    write_sheet(
-        path,
-        ["modelid", "segmentid", *trials.columns, *(["targettype"] if trials.target is not None else [])],
-        (
-            [model, sample, *(values[row] for values in cells), *words[label]]
-            for row, (model, sample, label) in enumerate(rows_of(trials))
-        ),
-    )
