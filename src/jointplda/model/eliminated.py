@@ -172,13 +172,13 @@ class EliminatedGram:
     width: int
 
     def projected_sums(self, E: Array, L: Precision) -> tuple[Array, float, Array]:
-        """As ``EliminatedRows.first``."""
+        """As ``EliminatedRows.projected_sums``."""
         Z = L.times_columns(self._times(E, slice(self.width)))
         both = Z.sum(axis=1)
         return Z, float(np.vdot(both[:, : self.width], E)), both[:, self.width : -1].T
 
     def moments(self, projected: Array, E: Array, Jx: Array, L: Precision) -> EliminatedMoments:
-        """As ``EliminatedRows.second``."""
+        """As ``EliminatedRows.moments``."""
         w, (R, G, q) = self.width, projected.shape
         Z, full = projected, np.concatenate([E, -Jx.T, np.zeros((R, 1))], axis=1)
         if len(Jx):

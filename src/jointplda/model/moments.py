@@ -1,6 +1,8 @@
 """Covariances of the data by the method of moments, where EM starts and where priors have their scales."""
 
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -78,9 +80,7 @@ def _within(statistics: Statistics) -> Array:
         reduced = [part.only({k: i for i, k in enumerate(factors)}) for part in statistics.parts.values()]
         complete = [part for part in reduced if len(part.levels) == len(factors)]
         if complete:
-            part = complete[0]
-            for other in complete[1:]:
-                part = part + other
+            part = reduce(add, complete)
             freedom = part.count - _design_rank(part)
             if freedom > LEAST_FREEDOM * part.count or len(factors) == 1:
                 return share * _residual_scatter(part) / max(freedom, LEAST_FREEDOM * part.count)

@@ -6,13 +6,13 @@ import numpy as np
 from scipy.sparse import csr_array, diags_array, hstack
 
 from jointplda._typing import Array, IntArray
-from jointplda.linalg import symmetric
+from jointplda.linalg import spans, symmetric
 from jointplda.model.cell_sums import WithinCells
 from jointplda.model.interaction.cell_means import weighted_means, with_cell_condition
-from jointplda.model.interaction.swept_design import SweptDesign, swept_design
 from jointplda.model.kappa import KappaPrior
 from jointplda.model.moments import Covariances, moment_covariances
 from jointplda.model.statistics import Statistics
+from jointplda.model.sums import PatternSums
 
 MOST_LEVELS = 2000
 ROWS = 4096
@@ -62,21 +62,22 @@ def cell_residual(statistics: Statistics) -> CellResidual:
     codes, counts = part.cells.codes[chosen], part.cells.counts[chosen]
     if not len(codes):
         return CellResidual(np.zeros((d, d)), 0.0, 1.0, 0)
-    means = part.cells.sums[chosen] / counts[:, None]
+    means = part.cells.means[chosen]
     sums = weighted_means(codes, means, np.ones(len(counts)))
-    design = swept_design(sums)
-    rows = _swept_rows(codes, design)
-    freedom = float(len(counts) - len(design.counts) - design.rank)
+    of_speakers, tables = sums.levels[0], sums.link_tables()
+    table = hstack([tables[0, k] for k in range(1, codes.shape[1])], format="csr")
+    inverse, rank = _swept_inverse(sums, table)
+    freedom = float(len(counts) - len(of_speakers.counts) - rank)
     if freedom <= 0.0:
         return CellResidual(np.zeros((d, d)), 0.0, float(np.mean(1.0 / counts)), len(counts))
-    speakers = np.searchsorted(sums.levels[0].index, codes[:, 0])
-    centred = means - (sums.levels[0].sums / design.counts[:, None])[speakers]
+    speakers, rows = np.searchsorted(of_speakers.index, codes[:, 0]), _swept_rows(codes, of_speakers.counts, table)
+    centred = means - (of_speakers.sums / of_speakers.counts[:, None])[speakers]
     b = rows.T @ centred
-    left = 1.0 - 1.0 / design.counts[speakers]
+    left = 1.0 - 1.0 / of_speakers.counts[speakers]
     for start in range(0, len(codes), ROWS):
         block = np.asarray(rows[start : start + ROWS].todense())
-        left[start : start + ROWS] -= np.sum((block @ design.inverse) * block, axis=1)
-    scatter = centred.T @ centred - b.T @ design.inverse @ b
+        left[start : start + ROWS] -= np.sum((block @ inverse) * block, axis=1)
+    scatter = centred.T @ centred - b.T @ inverse @ b
     inverse_size = float(np.maximum(left, 0.0) @ (1.0 / counts)) / freedom
     return CellResidual(symmetric(scatter), freedom, inverse_size, len(counts))
 
@@ -91,13 +92,32 @@ def _frequent(codes: IntArray) -> IntArray:
     return np.flatnonzero(kept)
 
 
-def _swept_rows(codes: IntArray, design: SweptDesign) -> csr_array:
+def _swept_inverse(sums: PatternSums, table: csr_array) -> tuple[Array, int]:
+    """Generalised inverse of A = N' N - table' diag(1 / m_s) table, N the indicators of channels, and the rank of A.
+
+    ``table`` (speakers, levels) has the cells of each speaker in each channel. The rank is the number of independent
+    channel means beside those of speakers.
+    """
+    gram = -np.asarray((table.T @ (diags_array(1.0 / sums.levels[0].counts) @ table)).todense(), dtype=np.float64)
+    places = spans(len(sums.levels[k].index) for k in range(1, len(sums.levels)))
+    for k, own in enumerate(places, start=1):
+        gram[own, own] += np.diag(sums.levels[k].counts)
+    for (k, j), linked in sums.link_tables().items():
+        if k > 0:
+            first, second = places[k - 1], places[j - 1]
+            gram[first, second] += linked.todense()
+            gram[second, first] += linked.todense().T
+    values, vectors = np.linalg.eigh(symmetric(gram))
+    kept = values > 1e-9 * max(float(np.max(np.diagonal(gram), initial=0.0)), 1e-300)
+    return (vectors[:, kept] / values[kept]) @ vectors[:, kept].T, int(kept.sum())
+
+
+def _swept_rows(codes: IntArray, counts: Array, table: csr_array) -> csr_array:
     """n~ of every cell: its indicators of channels less the mean of those of its speaker, sparse (K, levels)."""
     speakers, *channels = [np.unique(column, return_inverse=True)[1] for column in codes.T]
     ones, ends = np.ones(len(codes)), np.arange(len(codes) + 1)
     own = hstack([csr_array((ones, channel, ends)) for channel in channels], format="csr")
-    scale = diags_array(1.0 / design.counts)
-    return csr_array(own - csr_array(scale @ design.table)[speakers])
+    return csr_array(own - csr_array(diags_array(1.0 / counts) @ table)[speakers])
 
 
 @dataclass(frozen=True)
