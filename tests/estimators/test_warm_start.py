@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from jointplda import JointPLDA
+from jointplda import PLDA, JointPLDA
 from jointplda.model import fit as fit_module
 from worlds.designs import world
 
@@ -103,3 +103,15 @@ def test_a_mean_that_is_near_is_gone_on_from(data):
     statistics = fit_module.Statistics.from_samples(X, s, channels)
     noise = fit_module.NoiseModel(False, np.full(6, 1e-9))
     assert np.array_equal(fit_module._near(model.fitted_.parameters, statistics, noise).mean, mean)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_plda_with_a_channel_per_sample_goes_on(data, tmp_path):
+    X, s, _ = data
+    halves = PLDA(speaker_rank=2, channel_rank=1, warm_start=True, max_iter=3).fit(X, s)
+    halves.save(tmp_path / "model")
+    whole = PLDA(speaker_rank=2, channel_rank=1, max_iter=6).fit(X, s)
+    for model in (halves, PLDA.load(tmp_path / "model")):
+        model.fit(X, s)
+        assert model.channel_ranks_ == (1,)
+        assert model.log_likelihoods_[-1] == pytest.approx(whole.log_likelihoods_[-1], rel=1e-9)

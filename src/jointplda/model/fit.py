@@ -13,7 +13,7 @@ from jointplda.model.em import EMResult, Iteration, logger, run_em
 from jointplda.model.fitted import FitNotes, FittedModel, Trace, TrainingCounts
 from jointplda.model.interaction.forms import Problem, planned, unfinished
 from jointplda.model.mstep import NoiseModel
-from jointplda.model.parameters import CONDITION, Factor, Parameters
+from jointplda.model.parameters import CELL, CONDITION, Factor, Parameters
 from jointplda.model.plan import Plan
 from jointplda.model.resolve import resolve
 from jointplda.model.settings import ModelSettings
@@ -163,7 +163,7 @@ def _fitted(result: EMResult, problem: Problem, settings: ModelSettings, statist
     factors = [Factor(name, np.zeros((len(V.loading), 0)), CONDITION) for name in statistics.conditions]
     for k, U in zip(settings.conditions_used, others, strict=False):
         factors[k] = replace(factors[k], loading=U.loading)
-    cell = [factor for factor in others if factor.kind != CONDITION]
+    cell = [factor for factor in others if factor.kind == CELL]
     trace = np.array(result.log_likelihoods, dtype=np.float64)
     at_floor = _noise_model(problem, settings).at_floor(parameters.noise)
     weight = 0.0 if problem.form == "fixed" else problem.prior_weight
