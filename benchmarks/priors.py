@@ -24,7 +24,7 @@ from jointplda.metrics import eer
 from jointplda.model.channel_shrinkage import with_channel_priors
 from jointplda.model.em import run_em
 from jointplda.model.layout import lay_out
-from jointplda.model.moments import moment_covariances
+from jointplda.model.moment_covariances import moment_covariances
 from jointplda.model.mstep import NoiseModel, Prior
 from jointplda.model.parameters import Parameters
 from jointplda.model.settings import ModelSettings

@@ -112,7 +112,7 @@ def test_kappa_is_a_mean_of_moments_and_belief():
     ):
         found = moment_kappa(residual, within, belief)
         assert found.value == pytest.approx(value)
-        assert found.prior_weight == pytest.approx(believed)
+        assert found.prior_share == pytest.approx(believed)
     nothing = CellResidual(np.zeros((D, D)), 0.0, 0.5, 40)
     assert moment_kappa(nothing, within, KappaPrior(0.3, 0.0)) == MomentKappa(0.3, 1.0, 0.0)
     small = CellResidual(np.eye(D), 20.0, 0.5, 40)
@@ -132,7 +132,7 @@ def test_the_expectation_of_covariances_is_the_truth(per_speaker):
     for X in columns_of_the_root(rng.normal(size=D), [B, A, 0.7 * C, C], np.column_stack([codes, which])):
         statistics = Statistics.from_samples(X, codes[:, 0], codes[:, 1], shift=np.zeros(D), cells=True)
         found, kappa = cell_covariances(statistics, cell_means(statistics)[1], NO_BELIEF, 0.7)
-        assert (kappa.value, kappa.prior_weight) == (0.7, float(per_speaker == 1))
+        assert (kappa.value, kappa.prior_share) == (0.7, float(per_speaker == 1))
         for sums, covariance in zip(total, (*found.between, found.within), strict=True):
             sums += covariance
     for sums, covariance in zip(total, (B, A, C), strict=True):
@@ -146,5 +146,5 @@ def test_without_a_cell_of_two_samples_kappa_is_believed():
     X = rng.normal(size=(len(codes), D)) + rng.normal(size=(40, D))[codes[:, 0]]
     statistics = Statistics.from_samples(X, codes[:, 0], codes[:, 1], cells=True)
     found, kappa = cell_covariances(statistics, cell_means(statistics)[1], KappaPrior(0.25, 10.0))
-    assert (kappa.value, kappa.prior_weight) == (0.25, 1.0)
+    assert (kappa.value, kappa.prior_share) == (0.25, 1.0)
     assert_allclose(found.within, np.eye(D) / 1.25, atol=0.15)

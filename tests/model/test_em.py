@@ -9,7 +9,7 @@ from jointplda import PLDA, JointPLDA, Statistics
 from jointplda.model.em import run_em
 from jointplda.model.estep import e_step
 from jointplda.model.layout import lay_out
-from jointplda.model.moments import moment_covariances
+from jointplda.model.moment_covariances import moment_covariances
 from jointplda.model.mstep import NoiseModel, Prior, m_step
 from jointplda.model.settings import ModelSettings
 from jointplda.model.start import make_prior, start_from_moments

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from jointplda.model.interaction.cell_means import cell_means, with_cell_condition
-from jointplda.model.moments import moment_covariances
+from jointplda.model.moment_covariances import moment_covariances
 from jointplda.model.statistics import Statistics
 from oracles.expectations import columns_of_the_root
 

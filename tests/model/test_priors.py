@@ -14,7 +14,7 @@ from jointplda.model.em import run_em
 from jointplda.model.estep import e_step
 from jointplda.model.fit import FitMemory, fit, restart
 from jointplda.model.layout import lay_out
-from jointplda.model.moments import moment_covariances
+from jointplda.model.moment_covariances import moment_covariances
 from jointplda.model.mstep import NoiseModel, Prior, m_step
 from jointplda.model.resolve import resolve
 from jointplda.model.settings import ModelSettings

@@ -8,6 +8,7 @@ import pytest
 from jointplda import PLDA, InputError, JointPLDA, JointPLDACV
 from jointplda.model.setting_checks import checked_settings, per_condition
 from jointplda.model.settings import RULES, ModelSettings
+from worlds.automatic import quietly, small_world
 
 NOT_OF_THE_MODEL = {"warm_start", "callback"}
 DEFAULTS = {field.name: field.default for field in fields(ModelSettings)}
@@ -63,3 +64,21 @@ def test_lists_become_tuples_and_settings_can_be_keys():
     settings = ModelSettings(channel_rank=[2, 1], channel_share=[0.5, 1.0])
     assert (settings.channel_rank, settings.channel_share) == ((2, 1), (0.5, 1.0))
     assert {settings: 1}[ModelSettings(channel_rank=(2, 1), channel_share=(0.5, 1.0))] == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "penalised"),
+    [
+        ({}, False),
+        ({"noise_prior": 1.0}, True),
+        ({"interaction": "proportional"}, True),
+        ({"interaction": "proportional", "interaction_prior": (0.4, 0.0)}, False),
+        ({"interaction": "full"}, True),
+        ({"interaction": "full", "interaction_rank": 2}, False),  # G G' of low rank has no prior
+        ({"channel_prior": 1.0}, False),  # applied after EM
+    ],
+)
+def test_the_trace_of_em_says_whether_it_includes_a_prior(settings, penalised):
+    X, speakers, channels = small_world()
+    model = JointPLDA(max_iter=3, **settings)
+    assert quietly(model, X, speakers, channels).fitted_.trace.penalised is penalised

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from jointplda import Statistics
-from jointplda.model.moments import Covariances, moment_covariances
+from jointplda.model.moment_covariances import Covariances, moment_covariances
 from jointplda.model.mstep import NoiseModel, Prior
 from jointplda.model.settings import ModelSettings
 from jointplda.model.start import make_prior, start_from_moments

@@ -7,7 +7,7 @@ from scipy.stats import t
 
 from jointplda import InputError, JointPLDA, Statistics
 from jointplda.model.interaction.cell_means import cell_means, with_cell_condition
-from jointplda.model.moments import moment_covariances
+from jointplda.model.moment_covariances import moment_covariances
 from jointplda.model.variance_shares import _half_width, variance_shares
 
 

@@ -1,6 +1,6 @@
 """``jointplda train``: its options and help."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,14 @@ RESUMED = ("max_iter", "tol")
 """Settings that a model which continues takes from the command line, and not from its file."""
 STORED = (*(name for name in RULES if name not in RESUMED), "center", "length_norm", "pca", "lda", "seed")
 """Settings that --resume takes from the model file."""
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(map(_option, names))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +76,7 @@ class TrainRequest(options.SampleSource):
     cloup.option(
         "--auto/--no-auto", "automatic", default=None,
         help="Choose priors, ranks and interaction on held-out training speakers, and calibrate. This is the default "
-        "unless a rank, --noise-prior, --speaker-prior, --channel-share, --cell-share or --interaction-prior is given.",
+        f"unless one of these is given: {_listed(CHOSEN)}.",
     ),
     *MODEL,
     options.seed,
@@ -117,11 +125,3 @@ def _check(request: TrainRequest, ctx: click.Context) -> None:
         raise click.UsageError(f"{_listed(request.own_settings)}: chosen by --auto; leave it out, or leave out --auto.")
     if not request.plan:
         options.check_new(request.out, request.force)
-
-
-def _option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(map(_option, names))

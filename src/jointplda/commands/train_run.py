@@ -118,14 +118,13 @@ def _print_result(pipe: Pipeline, request: TrainRequest) -> None:
     ranks = "".join(
         f", U of rank {rank} ({name})" for name, rank in zip(model.fitted_.condition_names, channel_ranks, strict=True)
     )
-    believed = getattr(model, "interaction", 0.0) in ("proportional", "full") and model.interaction_prior[1] > 0
-    has_prior = model.noise_prior or model.speaker_prior or believed
+    trace = model.fitted_.trace
     facts = [("ranks", f"V of rank {speaker_rank}{ranks}")]
     if model.fitted_.interacts:
         facts.append(("interaction", interaction_fact(model)))
     facts += [
-        ("EM", f"{model.n_iter_} iterations, {'converged' if model.converged_ else 'not converged'}"),
-        ("log-likelihood", f"{likelihood:.6g} nats per sample{', log-prior included' if has_prior else ''}"),
+        ("EM", f"{model.n_iter_} iterations, {'converged' if trace.converged else 'not converged'}"),
+        ("log-likelihood", f"{likelihood:.6g} nats per sample{', log-prior included' if trace.penalised else ''}"),
     ]
     if request.searches:
         facts += settings_search.search_facts(pipe[-1])

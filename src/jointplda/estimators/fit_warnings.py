@@ -69,7 +69,7 @@ def _warn_of_labels(statistics: Statistics) -> None:
 
 def _warn_of_kappa(fitted: FittedModel) -> None:
     assert fitted.notes is not None
-    if fitted.notes.prior_weight >= MOSTLY:
+    if fitted.notes.prior_share >= MOSTLY:
         warn(
             f"{FROM_PRIOR}: too few speakers have two samples in each of two channels. Add such speakers, or set 0.",
             parameter="interaction",

@@ -166,14 +166,14 @@ def _fitted(result: EMResult, problem: Problem, settings: ModelSettings, statist
     cell = [factor for factor in others if factor.kind == CELL]
     trace = np.array(result.log_likelihoods, dtype=np.float64)
     at_floor = _noise_model(problem, settings).at_floor(parameters.noise)
-    weight = 0.0 if problem.form == "fixed" else problem.prior_weight
+    weight = 0.0 if problem.form == "fixed" else problem.prior_share
     return FittedModel(
         mean=parameters.mean,
         factors=(V, *factors, *cell),
         precision=parameters.precision,
         conditions=statistics.conditions,
         settings=settings,
-        trace=Trace(trace, result.converged, result.interrupted),
+        trace=Trace(trace, result.converged, result.interrupted, problem.prior(settings).penalises),
         counts=TrainingCounts(statistics.n_samples, statistics.n_speakers, statistics.n_channels),
         plan=problem.layout.plan,
         notes=FitNotes(result.start, result.stuck, at_floor, problem.form, problem.kappa, weight),

@@ -33,11 +33,14 @@ class Trace:
         Whether the last iteration gained less than the tolerance.
     interrupted : bool
         Whether the user stopped EM.
+    penalised : bool
+        Whether the log-likelihoods include the logarithm of a prior.
     """
 
     log_likelihoods: Array
     converged: bool
     interrupted: bool = False
+    penalised: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,7 @@ class FitNotes:
         Number of directions in which the noise is at its floor.
     form : str
         Of the interaction.
-    moment_kappa, prior_weight : float
+    moment_kappa, prior_share : float
         kappa by the method of moments, and the share of its prior in it: 1 where the data say nothing about it.
     """
 
@@ -72,7 +75,7 @@ class FitNotes:
     at_floor: int
     form: str
     moment_kappa: float
-    prior_weight: float
+    prior_share: float
 
 
 @dataclass(frozen=True, eq=False)

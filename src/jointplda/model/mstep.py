@@ -47,6 +47,12 @@ class Prior:
             found[factors - 1] = (self.cell_strength, self.cell_scale)
         return found
 
+    @property
+    def penalises(self) -> bool:
+        """Whether anything has a prior."""
+        of_kappa = 0.0 if self.kappa is None else self.kappa.weight
+        return any((self.noise_strength, self.speaker_strength, self.cell_strength, of_kappa))
+
     def penalty(self, parameters: Parameters, kappa: float = 0.0) -> float:
         """Log of the prior at these parameters and at kappa, up to a constant."""
         total = 0.0

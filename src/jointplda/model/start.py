@@ -5,7 +5,7 @@ from scipy.linalg import solve_triangular
 
 from jointplda._typing import Array
 from jointplda.linalg import cholesky, raised, symmetric
-from jointplda.model.moments import Covariances
+from jointplda.model.moment_covariances import Covariances
 from jointplda.model.mstep import NoiseModel, Prior, target
 from jointplda.model.parameters import Parameters
 from jointplda.model.settings import ModelSettings

@@ -4,7 +4,7 @@ With factors k (the speaker, each condition, and the cell) and traces of covaria
 
     t_k = sum over the levels of k of |f_b|^2 / n_b,     t = |f|^2 / N,     q = sum over the cells of |m - m_k|^2
 
-have the expectations that ``start.moment_covariances`` states: q / (N - cells) is c, and the b_k solve linear
+have the expectations that ``moment_covariances`` states: q / (N - cells) is c, and the b_k solve linear
 equations.
 """
 

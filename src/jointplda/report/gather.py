@@ -67,10 +67,9 @@ def training_of(model: Any) -> Training:
     spectra = {"V": np.linalg.svd(fitted.factors[0].loading, compute_uv=False)}
     for name, U in loadings.items():
         spectra["U" if len(loadings) == 1 else f"U ({name})"] = np.linalg.svd(U, compute_uv=False)
-    penalised = estimator.noise_prior > 0 or estimator.speaker_prior > 0
     return Training(
         objective=fitted.trace.log_likelihoods,
-        objective_name="log-likelihood with priors" if penalised else "log-likelihood",
+        objective_name="log-likelihood with priors" if fitted.trace.penalised else "log-likelihood",
         converged=fitted.trace.converged,
         singular_values=spectra,
         variance_shares=fitted.variance_shares,

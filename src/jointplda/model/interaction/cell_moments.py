@@ -10,7 +10,7 @@ from jointplda.linalg import spans, symmetric
 from jointplda.model.cell_sums import WithinCells
 from jointplda.model.interaction.cell_means import weighted_means, with_cell_condition
 from jointplda.model.kappa import KappaPrior
-from jointplda.model.moments import Covariances, moment_covariances
+from jointplda.model.moment_covariances import Covariances, moment_covariances
 from jointplda.model.statistics import Statistics
 from jointplda.model.sums import PatternSums
 
@@ -128,7 +128,7 @@ class MomentKappa:
     """
 
     value: float
-    prior_weight: float
+    prior_share: float
     residual_share: float
 
 
@@ -143,8 +143,8 @@ def moment_kappa(residual: CellResidual, within: WithinCells, prior: KappaPrior)
     freedom = residual.freedom * within.freedom / (residual.freedom + within.freedom)
     ratio = np.trace(residual.scatter) / residual.freedom / (np.trace(within.scatter) / within.freedom)
     total = freedom * (float(ratio) - residual.inverse_size) + prior.weight * prior.value
-    prior_weight = prior.weight / (freedom + prior.weight)
-    return MomentKappa(max(total / (freedom + prior.weight), 0.0), prior_weight, residual.share)
+    prior_share = prior.weight / (freedom + prior.weight)
+    return MomentKappa(max(total / (freedom + prior.weight), 0.0), prior_share, residual.share)
 
 
 def cell_covariances(
@@ -152,7 +152,7 @@ def cell_covariances(
 ) -> tuple[Covariances, MomentKappa]:
     """Covariances of a model with G G' = kappa C, and kappa: the given one, or that of the moments.
 
-    A given kappa counts as prior_weight where the cell means leave no residual.
+    A given kappa counts as prior_share where the cell means leave no residual.
 
     C is the scatter within cells and, divided by kappa + 1/n, that of the residuals of cell means, over their degrees
     of freedom.

@@ -17,7 +17,7 @@ from jointplda.model.interaction.cell_means import cell_means, held_cells, with_
 from jointplda.model.interaction.cell_moments import MomentKappa, cell_covariances, cell_residual, moment_kappa
 from jointplda.model.kappa import KappaPrior
 from jointplda.model.layout import Layout, lay_out
-from jointplda.model.moments import Covariances, moment_covariances
+from jointplda.model.moment_covariances import Covariances, moment_covariances
 from jointplda.model.mstep import NoiseModel, Prior
 from jointplda.model.parameters import Parameters
 from jointplda.model.plan import Plan, make_plan
@@ -55,7 +55,7 @@ class Problem:
         What is left of the samples beside the means of their cells.
     kappa : float
         Interaction relative to the noise: given, or by the method of moments.
-    prior_weight : float
+    prior_share : float
         Share of the prior in kappa: 1 where the data say nothing about it.
     kappa_fixed : bool
         Whether kappa stays as it is; EM then runs without it (see ``held_cells``).
@@ -67,7 +67,7 @@ class Problem:
     layout: Layout
     within: WithinCells | None
     kappa: float
-    prior_weight: float
+    prior_share: float
     kappa_fixed: bool
 
     @classmethod
@@ -81,7 +81,7 @@ class Problem:
         else:
             given = settings.interaction if form == "fixed" else None
             covariances, found = cell_covariances(statistics, within_cells(statistics), prior, given)
-        kappa, weight, fixed = found.value, found.prior_weight, _kappa_fixed(settings)
+        kappa, weight, fixed = found.value, found.prior_share, _kappa_fixed(settings)
         samples, ranks, within = _for_em(statistics, settings, kappa, weight, found.residual_share)
         if form not in WITHOUT_CELLS and not fixed:
             kappa = max(kappa, LEAST_KAPPA)
@@ -150,7 +150,7 @@ def _for_em(
     statistics: Statistics,
     settings: ModelSettings,
     kappa: float,
-    prior_weight: float = 1.0,
+    prior_share: float = 1.0,
     residual_share: float = 1.0,
 ) -> tuple[Statistics, tuple[int, ...], WithinCells | None]:
     """The samples, or the means of their cells, that EM runs on, the ranks of its factors, and what is within cells.
@@ -162,7 +162,7 @@ def _for_em(
     if form in WITHOUT_CELLS:
         return statistics, ranks, None
     if _kappa_fixed(settings):
-        shape = 1.0 - prior_weight if settings.noise_prior else 0.0
+        shape = 1.0 - prior_share if settings.noise_prior else 0.0
         means, within = held_cells(statistics, kappa, shape_weight=shape, residual_share=residual_share)
         return means, ranks, within
     means, within = cell_means(statistics)
