@@ -96,11 +96,13 @@ def in_pieces(work: Callable[[slice], None], n: int, size: int, threads: int | N
     An interrupt drops the pieces that have not begun. BLAS runs on one thread meanwhile, unless there is only one
     piece, for which limiting it would take longer than it saves.
     """
-    threads = _number(threads)
     if n <= size:
+        if threads is not None:
+            _number(threads)  # refuses what is not one
         if n:
             work(slice(0, n))
         return
+    threads = _number(threads)
     pieces = [slice(start, min(start + size, n)) for start in range(0, n, size)]
     with one_thread():
         if threads == 1:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
+from math import prod
 from typing import Any, Protocol
 
 import numpy as np
@@ -98,7 +99,7 @@ class PairModel:
         keys = [(h.same_speaker, h.pattern) for h in self.hypotheses]
         return dict(zip(keys, spans(len(h.shares) + 2 for h in self.hypotheses), strict=True))
 
-    @property
+    @cached_property
     def offsets(self) -> list[int]:
         """The column that holds the offset of each hypothesis."""
         return [span.stop - 2 for span in self.spans.values()]
@@ -189,7 +190,7 @@ class PairScorer:
         self.left, self.spans, self.priors = left.table, left.model.spans, priors
         self.codes = None if left_codes is None or right_codes is None else (left_codes, right_codes)
         self.patterns = list(product((False, True), repeat=len(priors)))
-        self.marginal = self._log_priors(np.full(len(priors), UNKNOWN))
+        self.marginal = self._log_priors([UNKNOWN] * len(priors))
         self.right = right.right(self.marginal if self.codes is None else {})
         self._local = threading.local()
 
@@ -250,16 +251,16 @@ class PairScorer:
             return cache[span.start].copy()
 
         for code in np.unique(index):
-            values = self._ratio(cached, self._log_priors(code // 3 ** np.arange(state.shape[-1]) % 3))
+            values = self._ratio(cached, self._log_priors((code // 3 ** np.arange(state.shape[-1]) % 3).tolist()))
             np.copyto(out, np.broadcast_to(values, out.shape), where=index == code)
 
-    def _log_priors(self, states: IntArray) -> dict[Key, float]:
+    def _log_priors(self, states: list[int]) -> dict[Key, float]:
         """Log prior of every possible hypothesis, given its speakers and the state of each condition, as in _known."""
         result = {}
-        for same_speaker, priors in zip((True, False), self.priors.T, strict=True):
-            priors = np.where(states == UNKNOWN, priors, states)
+        for same_speaker, column in zip((True, False), self.priors.T.tolist(), strict=True):
+            priors = [p if s == UNKNOWN else s for s, p in zip(states, column, strict=True)]
             for pattern in self.patterns:
-                p = float(np.prod(np.where(pattern, priors, 1.0 - priors)))
+                p = prod(p if same else 1.0 - p for same, p in zip(pattern, priors, strict=True))
                 if p > 0.0:
                     result[same_speaker, pattern] = float(np.log(p))
         return result

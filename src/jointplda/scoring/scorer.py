@@ -117,7 +117,9 @@ class Scorer:
         trained = self._training_labels(options.use_training or weights is not None)
         first, labels = self.arguments.codes(of_enroll, trained, len(E), "enroll_channels")
         second, labels = self.arguments.codes(of_test, labels, len(T), "test_channels", names_of(of_enroll))
-        of_training = [self.arguments.are_of_training(codes, labels, trained) for codes in (first, second)]
+        sides = ((of_enroll, first), (of_test, second))
+        given = [codes for channels, codes in sides if channels is not None and any(trained)]
+        of_training = [self.arguments.are_of_training(codes, labels, trained) for codes in given]
         if weights is not None or any(of_training):
             for parameter, side in (("enroll", E), ("test", T)):
                 if isinstance(side, PreparedSide):
