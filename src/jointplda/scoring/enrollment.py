@@ -18,9 +18,9 @@ from jointplda._typing import Array, IntArray
 from jointplda.linalg import equal_rows
 from jointplda.model.parameters import Parameters
 from jointplda.scoring.evidence import Solved, apart
-from jointplda.scoring.known_channels import KnownChannels
 from jointplda.scoring.partitions import Solver
 from jointplda.scoring.projection import NEW
+from jointplda.scoring.training_channels import TrainingChannels
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Enrollment:
 
 
 def enroll_known(
-    phi: Array, models: IntArray, codes: IntArray, n_models: int, solver: Solver, known: KnownChannels | None = None
+    phi: Array, models: IntArray, codes: IntArray, n_models: int, solver: Solver, known: TrainingChannels | None = None
 ) -> tuple[Group, ...]:
     """Group models by the numbers of samples in their channels, and compute their posteriors.
 
@@ -104,7 +104,7 @@ def enroll_known(
         The channel of each sample; -1 is a channel that no other sample shares.
     n_models : int
     solver : Solver
-    known : KnownChannels, optional
+    known : TrainingChannels, optional
         Channels of training, which are the codes below their number.
     """
     local, labels = _local_levels(models, codes)
@@ -126,7 +126,12 @@ def enroll_known(
 
 
 def _group(
-    pattern: IntArray, models: IntArray, phi: Array, labels: list[IntArray], solver: Solver, known: KnownChannels | None
+    pattern: IntArray,
+    models: IntArray,
+    phi: Array,
+    labels: list[IntArray],
+    solver: Solver,
+    known: TrainingChannels | None,
 ) -> Group:
     """Posterior of models (M,) with samples phi (M, n, r) whose levels and training channels are (n, 2 K)."""
     levels, channels = np.split(pattern, 2, axis=1)

@@ -8,7 +8,6 @@ from jointplda._typing import AnyArray, Array, IntArray
 from jointplda.linalg import equal_rows
 from jointplda.scoring.enrollment import Enrollment, Group
 from jointplda.scoring.evidence import Stack
-from jointplda.scoring.known_channels import KnownChannels
 from jointplda.scoring.partitions import (
     Solver,
     WeightedPartitions,
@@ -19,6 +18,7 @@ from jointplda.scoring.partitions import (
     with_speaker,
 )
 from jointplda.scoring.projection import NEW, Gaussian, Projection, Projections, log_evidence
+from jointplda.scoring.training_channels import TrainingChannels
 
 ROWS = 2048
 NUMBERS = 2**22
@@ -28,9 +28,9 @@ class EnrollmentScorer:
     """Scores of an enrollment against test samples X (n, d)."""
 
     def __init__(
-        self, projections: Projections, X: Any, dtype: Any, known_channels: KnownChannels | None = None
+        self, projections: Projections, X: Any, dtype: Any, training_channels: TrainingChannels | None = None
     ) -> None:
-        self.projections, self.dtype, self.known_channels = projections, dtype, known_channels
+        self.projections, self.dtype, self.training_channels = projections, dtype, training_channels
         self.X = np.asarray(X, dtype=np.float64)
         self._sides: dict[tuple[int, ...], tuple[Projection, Array]] = {}
         self._references: dict[tuple[int, ...], Array] = {}
@@ -75,7 +75,7 @@ class EnrollmentScorer:
             if label != NEW:
                 same = group.labels[k] == label
                 level[:, 1 + k] = np.where(same.any(axis=1), same.argmax(axis=1), NEW)
-                if trained and self.known_channels is not None and label < self.known_channels.sizes[k]:
+                if trained and self.training_channels is not None and label < self.training_channels.sizes[k]:
                     channel[:, k] = np.where(level[:, 1 + k] == NEW, label, NEW)
         self._share_cells(level, group.solved.stack)
         return level, channel
@@ -93,7 +93,7 @@ class EnrollmentScorer:
         kept[1 : 1 + len(channel)] |= channel != NEW
         projection, phi = self.side(tuple(np.flatnonzero(kept).tolist()))
         chosen = phi[tests] if len(tests) < len(phi) else phi
-        latents = [latents_of_test(group, level, channel, same, self.known_channels) for same in (True, False)]
+        latents = [latents_of_test(group, level, channel, same, self.training_channels) for same in (True, False)]
         terms = [log_evidence(prior, chosen, projection.G) for prior in latents]
         rows, columns, left = (top - bottom for top, bottom in zip(*terms, strict=True))
         right, columns = chosen.astype(self.dtype).T, columns.astype(self.dtype)
@@ -160,13 +160,13 @@ class EnrollmentScorer:
         """Log p of every test sample given every row of a group, up to a constant of the sample."""
         factors = tuple(np.flatnonzero(level != NEW).tolist())
         projection, phi = self.side(factors)
-        latents = latents_of_test(group, level, group.channels[0], same_speaker, self.known_channels)
+        latents = latents_of_test(group, level, group.channels[0], same_speaker, self.training_channels)
         rows, columns, left = log_evidence(latents, phi, projection.G)
         return np.asarray(rows[:, None] + (columns + self.reference(factors)) + left @ phi.T)
 
 
 def latents_of_test(
-    group: Group, level: IntArray, channel: IntArray, same_speaker: bool, known_channels: KnownChannels | None
+    group: Group, level: IntArray, channel: IntArray, same_speaker: bool, training_channels: TrainingChannels | None
 ) -> Gaussian:
     """Latents of a test sample given each model of a group: y, x of every channel that it shares, and of the cell.
 
@@ -179,14 +179,14 @@ def latents_of_test(
         The training channel of the test sample, if the models do not have it; NEW otherwise.
     same_speaker : bool
         Whether y is that of the model, or that of a new speaker, who has cells of their own.
-    known_channels : KnownChannels or None
+    training_channels : TrainingChannels or None
     """
     stack = group.solved.stack
     latents, end = Gaussian(group.means, group.solved.covariance), int(stack.starts[-1])
     apart = [(k, c) for k, c in enumerate(channel.tolist()) if c != NEW]
-    if apart and known_channels is not None:
-        extra = np.concatenate([known_channels.places(k, c) for k, c in apart])
-        latents = known_channels.extended(latents, *known_channels.training_latents(stack, group.channels), extra)
+    if apart and training_channels is not None:
+        extra = np.concatenate([training_channels.places(k, c) for k, c in apart])
+        latents = training_channels.extended(latents, *training_channels.training_latents(stack, group.channels), extra)
     picked, of_channel = [], []
     for k, b in enumerate(level.tolist()):
         condition = 1 <= k <= len(channel)

@@ -22,8 +22,6 @@ from jointplda.model.fitted import FittedModel
 from jointplda.progress import ProgressCallback
 from jointplda.scoring.enrollment import Enrollment, enroll_known
 from jointplda.scoring.enrollment_scores import EnrollmentScorer
-from jointplda.scoring.known_channels import KnownChannels
-from jointplda.scoring.known_pairs import KnownChannelPairs
 from jointplda.scoring.pairs import PairModel, PairScorer, PreparedSide, TrialScorer
 from jointplda.scoring.partitions import Solver
 from jointplda.scoring.projection import Projections
@@ -38,6 +36,8 @@ from jointplda.scoring.score_arguments import (
     score_dtype,
 )
 from jointplda.scoring.sets import SetScorer
+from jointplda.scoring.training_channel_pairs import TrainingChannelPairs
+from jointplda.scoring.training_channels import TrainingChannels
 
 FLOAT32_ERROR = 2e-3
 TRIALS = 2**11
@@ -75,9 +75,9 @@ class Scorer:
         return Projections(self.fitted.scored)
 
     @cached_property
-    def known_channels(self) -> KnownChannels:
+    def training_channels(self) -> TrainingChannels:
         """Channels and speakers of training with their posterior; raises if the model does not have it."""
-        return KnownChannels(self.projections, self.fitted)
+        return TrainingChannels(self.projections, self.fitted)
 
     def prepare(self, X: Any, dtype: Any = None) -> PreparedSide:
         """Prepare samples X (n, d) once, to be scored many times by ``matrix`` and ``trials``."""
@@ -125,10 +125,10 @@ class Scorer:
                 if isinstance(side, PreparedSide):
                     problem = "with training channels, give samples that are not prepared."
                     raise InputError(problem, parameter=parameter)
-            known = self.known_channels
+            known = self.training_channels
             weights = None if weights is None else self.arguments.weights(weights, known.training)
             phi_E, phi_T = (self.projections.shared.project(np.asarray(X, dtype=np.float64)) for X in (E, T))
-            return KnownChannelPairs(known, phi_E, phi_T, first, second, priors, weights), (len(E), len(T)), dtype
+            return TrainingChannelPairs(known, phi_E, phi_T, first, second, priors, weights), (len(E), len(T)), dtype
         left, right = self._prepared(E, T, dtype, exact=options.dtype is not None)
         codes = (None, None) if of_enroll is None and of_test is None else (first, second)
         return PairScorer(left, right, priors, *codes), (len(E), len(T)), left.table.dtype
@@ -178,7 +178,7 @@ class Scorer:
             raise InputError("the models were enrolled by another model, or by an earlier fit.", parameter="enrollment")
         chosen = chosen_models(enrollment, models)
         matrix = self._samples(test, "test")
-        known, dtype = self.known_channels if enrollment.trained else None, score_dtype(options.dtype, test)
+        known, dtype = self.training_channels if enrollment.trained else None, score_dtype(options.dtype, test)
         scorer = EnrollmentScorer(self.projections, matrix, dtype, known)
         if enrollment.channels_known:
             labels, names = enrollment.channel_labels, enrollment.conditions
@@ -216,7 +216,7 @@ class Scorer:
     @cached_property
     def speaker_order(self) -> list[int]:
         """Positions of the training speakers in the order of their labels, as far as labels have an order."""
-        labels: Any = self.known_channels.training.speakers
+        labels: Any = self.training_channels.training.speakers
         try:
             return sorted(range(len(labels)), key=labels.__getitem__)
         except TypeError:
@@ -224,7 +224,7 @@ class Scorer:
 
     def speaker_log_posterior(self, X: Any, channels: Any = None) -> Array:
         """Log posterior of every training speaker for equal priors, (n, speakers), in ``speaker_order``."""
-        known = self.known_channels
+        known = self.training_channels
         matrix = self._samples(X, "X")
         levels, _ = self.arguments.codes(channels, known.labels, len(matrix), "channels")
         values = known.speaker_log_likelihoods(matrix, known.of_training(levels))
@@ -233,7 +233,7 @@ class Scorer:
 
     def channel_posterior(self, X: Any, channel_weights: Any, condition: int) -> tuple[tuple[Any, ...], Array]:
         """The training channels of a condition and None for a new one, and their posterior (n, channels + 1)."""
-        known, at = self.known_channels, self.arguments.position(condition)
+        known, at = self.training_channels, self.arguments.position(condition)
         matrix = self._samples(X, "X")
         per_condition = [channel_weights if k == condition else "estimated" for k in range(self.arguments.n_conditions)]
         weights = self.arguments.weights(per_condition, known.training)[at]
@@ -241,8 +241,8 @@ class Scorer:
             values = known.channel_log_likelihoods(matrix, at) + np.log(weights)
         return (*known.labels[at], None), softmax(values, axis=1)
 
-    def _known_or_none(self, wanted: bool) -> KnownChannels | None:
-        return self.known_channels if wanted and self.fitted.training is not None else None
+    def _known_or_none(self, wanted: bool) -> TrainingChannels | None:
+        return self.training_channels if wanted and self.fitted.training is not None else None
 
     def _training_labels(self, wanted: bool) -> Labels:
         """Labels of the training channels of each condition, if they are wanted and known."""

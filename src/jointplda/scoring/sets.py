@@ -10,23 +10,23 @@ import numpy as np
 
 from jointplda._typing import Array, IntArray
 from jointplda.scoring.evidence import apart
-from jointplda.scoring.known_channels import KnownChannels
 from jointplda.scoring.partitions import Solver, beam_for, likely_partitions, with_speaker
 from jointplda.scoring.projection import NEW, Projection
+from jointplda.scoring.training_channels import TrainingChannels
 
 
 class SetScorer:
     """Scores of pairs of sets, which share the matrices of equal assignments."""
 
     def __init__(
-        self, projection: Projection, priors: Array, beam: int | None, known_channels: KnownChannels | None = None
+        self, projection: Projection, priors: Array, beam: int | None, training_channels: TrainingChannels | None = None
     ) -> None:
-        self.priors, self.beam, self.known_channels = priors, beam, known_channels
+        self.priors, self.beam, self.training_channels = priors, beam, training_channels
         self.solver = Solver(projection)
 
     def known(self, a: Array, b: Array, codes: IntArray) -> float:
         """LLR of sets of phi (n_a, r) and (n_b, r) in channels ``codes`` (n_a + n_b, conditions), -1 if not shared."""
-        phi, known = np.concatenate([a, b])[None], self.known_channels
+        phi, known = np.concatenate([a, b])[None], self.training_channels
         levels = [np.unique(apart(column), return_inverse=True)[1].reshape(-1) for column in codes.T]
         channels = np.full_like(codes, NEW) if known is None else known.of_training(codes)
         values = []

@@ -13,8 +13,8 @@ import numpy as np
 
 from jointplda._typing import AnyArray, Array, IntArray
 from jointplda.linalg import equal_rows
-from jointplda.scoring.known_channels import KnownChannels
 from jointplda.scoring.projection import NEW
+from jointplda.scoring.training_channels import TrainingChannels
 
 # Channels of the two samples of a pair in one condition: the number of a training channel, or NEW; and whether the
 # samples share their channel.
@@ -34,7 +34,7 @@ class Form:
     cross: Array
 
     @classmethod
-    def of(cls, known: KnownChannels, same_speaker: bool, options: tuple[Option, ...]) -> "Form":
+    def of(cls, known: TrainingChannels, same_speaker: bool, options: tuple[Option, ...]) -> "Form":
         """Log p of a pair with these channels, relative to noise alone."""
         codes = np.zeros((2, 1 + len(options)), dtype=np.int64)
         codes[1] = [not same_speaker, *(not together for _, _, together in options)]
@@ -96,12 +96,12 @@ def pair_options(first: int, second: int, prior: Array, weights: Array | None) -
                 yield (a, b, a == b), u * v, u * v
 
 
-class KnownChannelPairs:
+class TrainingChannelPairs:
     """LLRs of pairs whose channels may be channels of training; a ``TrialScorer``.
 
     Parameters
     ----------
-    known : KnownChannels
+    known : TrainingChannels
     E, T : (n, r), (m, r)
         phi of either side.
     first, second : (n, conditions), (m, conditions) int64
@@ -114,7 +114,7 @@ class KnownChannelPairs:
 
     def __init__(
         self,
-        known: KnownChannels,
+        known: TrainingChannels,
         E: Array,
         T: Array,
         first: IntArray,

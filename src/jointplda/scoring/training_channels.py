@@ -74,7 +74,7 @@ class TrainingCells:
         return out
 
 
-class KnownChannels:
+class TrainingChannels:
     """A model together with the posterior of its training channels and speakers.
 
     Parameters
