@@ -22,7 +22,7 @@ from benchmarks.timing import report, summary
 from examples.splits import split_by_speaker
 from threadpoolctl import threadpool_limits
 
-from jointplda import PLDA, JointPLDA, automatic_pipeline
+from jointplda import PLDA, JointPLDA, JointPLDACV
 from jointplda.evaluation.protocol import LabelledSamples, trials_of
 from jointplda.evaluation.systems import AUTOMATIC, ComparedSettings, run_systems
 from jointplda.labels import ConditionColumns
@@ -64,7 +64,7 @@ def on_one_thread():
 
 def same_shrinkage(pipe, data):
     """PLDA on the samples that the automatic model got, with the priors that it chose."""
-    reduced = pipe[:-1]
+    reduced = pipe[-1].best_estimator_[:-1]
     chosen = {name: pipe[-1].best_params_[name] for name in ("noise_prior", "speaker_prior")}
     model = PLDA(max_iter=pipe[-1].max_iter, tol=pipe[-1].tol, **chosen)
     model.fit(reduced.transform(data.train.X), data.train.speakers)
@@ -157,10 +157,9 @@ def check_time(paths):
     for path in paths:
         for channels in (1, 2, None):
             train, _ = split_by_speaker(load(path), 0, channels_per_speaker=channels)
-            pipe = automatic_pipeline()
-            X, y, c = pipe[:-1].fit_transform(train.X, train.speakers), train.speakers, train.channels.values[0]
+            X, y, c = train.X, train.speakers, train.channels.values[0]
             times = []
-            for model in (JointPLDA(), pipe[-1], JointPLDA()):
+            for model in (JointPLDA(), JointPLDACV(), JointPLDA()):
                 began = time.perf_counter()
                 model.fit(X, y, channels=c)
                 times.append(time.perf_counter() - began)

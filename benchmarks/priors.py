@@ -18,7 +18,6 @@ from benchmarks.pages import Told
 from examples.splits import split_by_speaker
 
 from jointplda import JointPLDA, Statistics
-from jointplda.estimators.pipeline import automatic_pipeline
 from jointplda.evaluation.protocol import trials_of
 from jointplda.metrics import eer
 from jointplda.model.channel_shrinkage import with_channel_priors
@@ -29,6 +28,7 @@ from jointplda.model.mstep import NoiseModel, Prior
 from jointplda.model.parameters import Parameters
 from jointplda.model.settings import ModelSettings
 from jointplda.model.start import make_prior, start_from_moments
+from jointplda.preprocessing.front_ends import applied, front_ends_of
 
 STRENGTHS = (0.3, 1.0, 3.0, 10.0)
 CELL_STRENGTHS = (1.0, 3.0)  # these fits take long
@@ -98,8 +98,8 @@ def one_split(path, channels, seed):
     """Pooled EER of every form and strength on one split."""
     warnings.simplefilter("ignore")
     train, test = split_by_speaker(load(path), seed, channels_per_speaker=channels)
-    steps = automatic_pipeline()[:-1].fit(train.X, train.speakers)
-    X, Z = steps.transform(train.X), steps.transform(test.X)
+    steps, X = front_ends_of("auto")[0].fitted(train.X, train.speakers)
+    Z = applied(steps, test.X)
     data = trials_of(train, test)
     where = train.channels.values[0]
     found = {}

@@ -1,7 +1,7 @@
 """Training speakers who were each heard in one channel, such as one telephone or codec.
 
 Nothing in such data tells a speaker from a channel but how speakers of different channels differ. PLDA takes all of it
-for the speakers; Joint PLDA takes some of it for the channels; the automatic pipeline tests first if there is anything
+for the speakers; Joint PLDA takes some of it for the channels; the automatic model tests first if there is anything
 to take, shrinks, and calibrates. All are tested on other speakers, heard in every channel.
 
     python examples/recipe_codec.py FILE [--seed 0]
@@ -13,7 +13,7 @@ speakers keep one.
 from collections.abc import Sequence
 
 import sets
-from jointplda import automatic_pipeline
+from jointplda import JointPLDACV
 from jointplda.evaluation.systems import AUTOMATIC, ComparedSettings, run_systems
 
 LIKELIHOOD = {"cosine": "cosine", "PLDA": "PLDA, maximum likelihood", "Joint PLDA": "Joint PLDA, maximum likelihood"}
@@ -25,10 +25,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     data = sets.trials(sets.load(given.file), given.seed, channels=1)
     sets.print_text(f"{sets.size(data)}.")
 
-    print("\nTraining the automatic pipeline\n")
+    print("\nTraining the automatic model\n")
     with sets.readable_warnings():
-        pipe = automatic_pipeline().fit(data.train.X, data.train.speakers, channels=data.train.channels)
-    model = pipe[-1]
+        model = JointPLDACV().fit(data.train.X, data.train.speakers, channels=data.train.channels)
     print()
     sets.print_design(model.design_)
     sets.print_text(
@@ -46,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             data.train, data.test, data.pairs, ComparedSettings(tol=1e-4), systems=list(LIKELIHOOD)
         ):
             rows.append({"system": LIKELIHOOD[system.name], **sets.figures(system.scores, data, is_llr=system.is_llr)})
-    scores = pipe.score_trials(data.test.X, data.test.X, data.pairs)
+    scores = model.score_trials(data.test.X, data.test.X, data.pairs)
     rows.append({"system": AUTOMATIC, **sets.figures(scores, data)})
     print("\nTest speakers\n")
     sets.print_table(rows)

@@ -1,7 +1,7 @@
 """How much is left for Joint PLDA to mend as training speakers are heard in more channels.
 
 The same training speakers are heard in one, in two and in all channels (languages, say). PLDA and Joint PLDA get the
-dimensions and the shrinkage that the automatic pipeline chose, so that they differ in the model of the channel alone.
+dimensions and the shrinkage that the automatic model chose, so that they differ in the model of the channel alone.
 One split of the speakers is one draw: try other seeds before believing small differences.
 At the end the last automatic model is saved, loaded, and scores the same.
 
@@ -17,26 +17,26 @@ from pathlib import Path
 import numpy as np
 
 import sets
-from jointplda import Pipeline, automatic_pipeline
+from jointplda import JointPLDACV
 from jointplda._typing import AnyArray
 from jointplda.evaluation.protocol import Experiment
 
 HEARD = {"one channel": 1, "two channels": 2, "all channels": None}
 
 
-def save_and_load(pipe: Pipeline, data: Experiment, scores: AnyArray) -> None:
-    """Write the pipeline to a file, read it, and compare."""
+def save_and_load(model: JointPLDACV, data: Experiment, scores: AnyArray) -> None:
+    """Write the model to a file, read it, and compare."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.safetensors"
-        pipe.save(path)
+        model.save(path)
         kilobytes = path.stat().st_size / 1000
-        loaded = Pipeline.load(path)
+        loaded = JointPLDACV.load(path)
     again = loaded.score_trials(data.test.X, data.test.X, data.pairs)
     sets.print_text(
-        f"Saved with its steps, settings and calibration ({kilobytes:.0f} kB) and loaded: the scores of "
+        f"Saved with its front end, settings and calibration ({kilobytes:.0f} kB) and loaded: the scores of "
         f"{len(scores):,} trials are {'the same' if np.array_equal(scores, again) else 'NOT the same'}, the largest "
         f"difference is {np.abs(scores - again).max():g}. It still knows "
-        f"the {len(loaded[-1].candidates_)} candidates tried."
+        f"the {len(loaded.candidates_)} candidates tried."
     )
 
 
@@ -49,9 +49,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         data = sets.trials(samples, given.seed, channels, each=1)
         sets.print_text(f"Heard in {heard}: {sets.size(data)}.")
         with sets.readable_warnings():
-            pipe = automatic_pipeline().fit(data.train.X, data.train.speakers, channels=data.train.channels)
-        scores = pipe.score_trials(data.test.X, data.test.X, data.pairs)
-        systems = {**sets.same_shrinkage(pipe, data), "automatic, calibrated": scores}
+            model = JointPLDACV().fit(data.train.X, data.train.speakers, channels=data.train.channels)
+        scores = model.score_trials(data.test.X, data.test.X, data.pairs)
+        systems = {**sets.same_shrinkage(model, data), "automatic, calibrated": scores}
         found = {name: sets.figures(one, data) for name, one in systems.items()}
         rows += [{"heard in": heard, "system": name, **values} for name, values in found.items()]
         gains.append({"heard in": heard, **sets.avoided(found["PLDA"], found["Joint PLDA"])})
@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     sets.print_table(gains)
     sets.print_text(sets.LEGEND)
     print()
-    save_and_load(pipe, data, scores)
+    save_and_load(model, data, scores)
 
 
 if __name__ == "__main__":

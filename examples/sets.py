@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from jointplda import PLDA, JointPLDA, JointPLDACV, Pipeline
+from jointplda import PLDA, JointPLDA, JointPLDACV
 from jointplda._typing import AnyArray
 from jointplda.evaluation.protocol import Experiment, LabelledSamples, trials_of
 from jointplda.labels import ConditionColumns
@@ -78,9 +78,9 @@ def figures(scores: AnyArray, given: Experiment, *, is_llr: bool = True) -> dict
     return {EER: 100 * found.eer, HARD: 100 * crossed, CLLR: found.cllr, MIN_CLLR: found.min_cllr}
 
 
-def same_shrinkage(pipe: Pipeline, given: Experiment) -> dict[str, AnyArray]:
-    """Scores of PLDA and of Joint PLDA with the dimensions and the priors that an automatic pipeline chose."""
-    before, chosen, train, test = pipe[:-1], pipe[-1], given.train, given.test
+def same_shrinkage(chosen: JointPLDACV, given: Experiment) -> dict[str, AnyArray]:
+    """Scores of PLDA and of Joint PLDA with the front end and the priors that automatic settings chose."""
+    before, train, test = chosen.best_estimator_[:-1], given.train, given.test
     settings = {name: chosen.best_params_[name] for name in ("noise_prior", "speaker_prior")}
     settings |= {"max_iter": chosen.max_iter, "tol": chosen.tol}
     X, Z = before.transform(train.X), before.transform(test.X)

@@ -7,7 +7,7 @@ after the other:
 - every training speaker in every channel: PLDA sees for itself what the channel does, and little is left to mend;
 - the channel removed from the embeddings, as by an extractor trained to be blind to it: the directions in which the
   means of channels differ (those of the training speakers in all their channels) are projected out. Joint PLDA can then
-  only take differences between speakers for channels; the automatic pipeline tests first, and falls back on PLDA.
+  only take differences between speakers for channels; the automatic model tests first, and falls back on PLDA.
 
 PLDA and Joint PLDA are both automatic: shrinkage chosen on training speakers held out in turn, and calibrated. Joint
 PLDA, untested, has the latter's priors for speaker and noise and one of strength 1 for U, but puts all that it finds
@@ -26,7 +26,7 @@ import numpy as np
 from scipy.linalg import null_space
 
 import sets
-from jointplda import JointPLDA, automatic_pipeline, make_pipeline
+from jointplda import JointPLDA, JointPLDACV, make_pipeline
 from jointplda._typing import Array
 from jointplda.evaluation.protocol import Experiment, LabelledSamples
 from jointplda.selection.design import Design
@@ -62,21 +62,21 @@ def run(data: Experiment, *, warn: bool) -> tuple[dict[str, dict[str, float]], D
     """Figures of the three systems, and what was found about the channels."""
     X, speakers, channels = data.train.X, data.train.speakers, data.train.channels
     with sets.readable_warnings(show=False):
-        plain = automatic_pipeline().fit(X, speakers)
+        plain = JointPLDACV().fit(X, speakers)
     with sets.readable_warnings(show=warn):
-        joint = automatic_pipeline().fit(X, speakers, channels=channels)
-    chosen = joint[-1].best_params_
+        joint = JointPLDACV().fit(X, speakers, channels=channels)
+    chosen = joint.best_params_
     untested = JointPLDA(
         noise_prior=chosen["noise_prior"], speaker_prior=chosen["speaker_prior"], channel_prior=1.0,
-        max_iter=joint[-1].max_iter, tol=joint[-1].tol,
+        max_iter=joint.max_iter, tol=joint.tol,
     )  # fmt: skip
     with sets.readable_warnings(show=False):
-        untested.fit(joint[:-1].transform(X), speakers, channels=channels)
-    systems = {"PLDA": plain, UNTESTED: make_pipeline(*joint[:-1], untested), "Joint PLDA": joint}
+        untested.fit(joint.best_estimator_[:-1].transform(X), speakers, channels=channels)
+    systems = {"PLDA": plain, UNTESTED: make_pipeline(*joint.best_estimator_[:-1], untested), "Joint PLDA": joint}
     test = data.test
     return {
         name: sets.figures(pipe.score_trials(test.X, test.X, data.pairs), data) for name, pipe in systems.items()
-    }, joint[-1].design_
+    }, joint.design_
 
 
 def mean(found: Sequence[dict[str, float]]) -> dict[str, float]:
@@ -119,7 +119,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     sets.print_table(rows)
     print("By how much it is below PLDA, % of PLDA's figure (below 0: it does harm)\n")
     sets.print_table(gains)
-    print("Does the training set show that channels matter? (the automatic pipeline's test)\n")
+    print("Does the training set show that channels matter? (the automatic model's test)\n")
     sets.print_table(tests)
     sets.print_text(sets.LEGEND)
 

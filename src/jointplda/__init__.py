@@ -1,7 +1,7 @@
 """Joint PLDA: is it the same identity, when a known nuisance also shapes the embeddings?
 
-    from jointplda import automatic_pipeline
-    model = automatic_pipeline().fit(X, speakers, channels=languages)
+    from jointplda import JointPLDACV
+    model = JointPLDACV().fit(X, speakers, channels=languages)
 
 All scores and likelihoods are in natural logarithms. Names are imported when first used, so that
 ``import jointplda`` is quick.
@@ -21,7 +21,6 @@ if TYPE_CHECKING:  # "as" marks what the package hands on
     from jointplda.estimators.automatic import JointPLDACV as JointPLDACV
     from jointplda.estimators.joint import JointPLDA as JointPLDA
     from jointplda.estimators.pipeline import Pipeline as Pipeline
-    from jointplda.estimators.pipeline import automatic_pipeline as automatic_pipeline
     from jointplda.estimators.pipeline import make_pipeline as make_pipeline
     from jointplda.estimators.plain import PLDA as PLDA
     from jointplda.model.em import Iteration as Iteration
@@ -40,7 +39,7 @@ _NAMES = {
     "errors": ("DataWarning", "FileError", "InputError", "InputTypeError", "JointPLDAError", "TooLargeError"),
     "estimators.automatic": ("JointPLDACV",),
     "estimators.joint": ("JointPLDA",),
-    "estimators.pipeline": ("Pipeline", "automatic_pipeline", "make_pipeline"),
+    "estimators.pipeline": ("Pipeline", "make_pipeline"),
     "estimators.plain": ("PLDA",),
     "model.em": ("Iteration",),
     "model.fitted": ("FittedModel",),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from jointplda import JointPLDA, Pipeline, automatic_pipeline
+from jointplda import JointPLDA, JointPLDACV, Pipeline, make_pipeline
 from jointplda.calibration import AffineCalibration, save_calibration
 from jointplda.formats import read_scores
 from jointplda.report.gather import training_of
@@ -23,15 +23,16 @@ def automatic(files, tmp_path_factory):
     folder, train, *_ = files
     path = tmp_path_factory.mktemp("automatic") / "m"
     done = run("train", *train_arguments(folder, "tsv"), "--out", path)
-    pipe = automatic_pipeline(random_state=0).fit(train.X, train.speaker, channels=train.language)
+    pipe = make_pipeline(JointPLDACV(random_state=0)).fit(train.X, train.speaker, channels=train.language)
     return path, done, pipe
 
 
-def test_train_is_the_automatic_pipeline(automatic, files):
+def test_train_is_the_automatic_model(automatic, files):
     path, done, pipe = automatic
     stored = Pipeline.load(path)
-    assert [name for name, _ in stored.steps] == ["center", "lengthnorm", "reduce", "jointpldacv"]
-    found, expected = stored[-1].best_estimator_, pipe[-1].best_estimator_
+    assert [name for name, _ in stored.steps] == ["jointpldacv"]
+    assert [name for name, _ in stored[-1].best_estimator_.steps] == ["center-1", "lengthnorm", "center-2", "jointplda"]
+    found, expected = stored[-1].best_estimator_[-1], pipe[-1].best_estimator_[-1]
     for name in ("mean_", "V_", "U_", "D_"):
         assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-6, atol=1e-9)
     assert stored[-1].best_params_ == pipe[-1].best_params_
@@ -48,7 +49,7 @@ def test_scores_are_calibrated_unless_raw_ones_are_wanted(automatic, files, tmp_
     run(*asked, tmp_path / "s")
     run(*asked, tmp_path / "raw", "--raw")
     raw = pipe.score_trials(test.X, test.X, pairs, calibrated=False)
-    kept = pipe[-1].best_estimator_.calibration_
+    kept = pipe[-1].best_estimator_[-1].calibration_
     assert_allclose(read_scores(tmp_path / "raw").values, raw, rtol=1e-5, atol=1e-5)
     assert_allclose(read_scores(tmp_path / "s").values, kept.scale * raw + kept.offset, rtol=1e-5, atol=1e-5)
     models = tmp_path / "models"
@@ -69,11 +70,13 @@ def test_tune_shows_what_was_tried(automatic, files, tmp_path):
     assert shown.stdout.count("chosen") == 2  # in the table, and among how many
     criteria = [float(each) for each in re.findall(r"([\d.]+) ±", shown.stdout)]
     assert criteria == sorted(round(result.criterion, 4) for result in pipe[-1].candidates_)
-    assert_array_equal(Pipeline.load(tmp_path / "m")[-1].best_estimator_.V_, Pipeline.load(path)[-1].best_estimator_.V_)
+    assert_array_equal(
+        Pipeline.load(tmp_path / "m")[-1].best_estimator_[-1].V_, Pipeline.load(path)[-1].best_estimator_[-1].V_
+    )
     picture = ElementTree.parse(tmp_path / "p.svg").getroot()
     assert len(picture.findall(".//{http://www.w3.org/2000/svg}circle")) == len(pipe[-1].candidates_)
     done = json.loads(run("tune", *given, "--json").stdout)
-    assert done["chosen"] == pipe[-1].best_params_
+    assert done["chosen"] == {"front_end": "length norm", **pipe[-1].best_params_}
     assert [one["criterion"] for one in done["candidates"]] == pytest.approx(
         [one.criterion for one in pipe[-1].candidates_]
     )
@@ -86,7 +89,9 @@ def test_steps_of_ones_own_take_the_place_of_the_usual_ones(files, tmp_path):
     folder, *_ = files
     run("train", *train_arguments(folder, "tsv"), "--center", "--pca", 5, "--tol", 1e-2, "--out", tmp_path / "m")
     pipe = Pipeline.load(tmp_path / "m")
-    assert [name for name, _ in pipe.steps] == ["center", "pca", "jointpldacv"]
+    assert [name for name, _ in pipe.steps] == ["jointpldacv"]
+    assert [name for name, _ in pipe[-1].best_estimator_.steps] == ["center", "pca", "jointplda"]
+    assert pipe[-1].best_estimator_["pca"].n_components == 5
     assert pipe[-1].tol == 1e-2
     assert pipe[-1].max_iter == 25
 
@@ -154,8 +159,9 @@ def test_two_calibrations_are_said(automatic, files, tmp_path):
 def test_info_of_an_automatic_model(automatic):
     path, _, pipe = automatic
     done = json.loads(run("info", path, "--json").stdout)
-    assert done["chosen"] == pipe[-1].best_params_
-    assert done["calibration"]["scale"] == pytest.approx(pipe[-1].best_estimator_.calibration_.scale, rel=1e-6)
+    assert done["chosen"] == {"front_end": "length norm", **pipe[-1].best_params_}
+    assert done["preprocessing"] == ["Center()", "LengthNorm()", "Center()"]
+    assert done["calibration"]["scale"] == pytest.approx(pipe[-1].best_estimator_[-1].calibration_.scale, rel=1e-6)
     assert done["candidates"] == len(pipe[-1].candidates_)
 
 
@@ -192,12 +198,12 @@ def test_what_was_chosen_can_be_given_by_hand_and_goes_on(automatic, files, tmp_
     each = [text for option in options.items() for text in option]
     done = run("train", *given, *each, "--out", tmp_path / "m")
     assert f"U of rank {chosen['channel_rank'][0]} (language)" in done.stdout
-    found, X = Pipeline.load(tmp_path / "m"), pipe[:2].transform(train.X)
+    found, X = Pipeline.load(tmp_path / "m"), pipe[-1].best_estimator_[:2].transform(train.X)
     expected = JointPLDA(max_iter=25, tol=1e-3, **chosen).fit(X, train.speaker, channels=train.language)
     for name in ("V_", "U_", "D_"):
         assert_allclose(getattr(found[-1], name), getattr(expected, name), rtol=1e-6, atol=1e-8)
     run("train", *train_arguments(folder, "tsv"), "--resume", path, "--max-iter", 2, "--out", tmp_path / "on")
-    on, before = Pipeline.load(tmp_path / "on")[-1], pipe[-1].best_estimator_.log_likelihoods_[-1]
+    on, before = Pipeline.load(tmp_path / "on")[-1], pipe[-1].best_estimator_[-1].log_likelihoods_[-1]
     assert before < on.log_likelihoods_[0] < before + 0.1
     assert on.channel_ranks_ == (len(on.mean_),)
 
@@ -242,9 +248,9 @@ def test_a_prior_for_u_beside_what_is_chosen(files, tmp_path):
     folder, *_ = files
     run("train", *train_arguments(folder, "tsv"), "--channel-prior", 0, "--out", tmp_path / "m")
     model = Pipeline.load(tmp_path / "m")[-1]
-    assert model.best_estimator_.calibration_ is not None
+    assert model.best_estimator_[-1].calibration_ is not None
     assert model.best_params_["channel_prior"] == [0.0]
-    assert model.best_estimator_.channel_ranks_ == tuple(model.best_params_["channel_rank"])
+    assert model.best_estimator_[-1].channel_ranks_ == tuple(model.best_params_["channel_rank"])
     info = json.loads(run("info", tmp_path / "m", "--json").stdout)
     assert info["channel ranks"] == {"language": model.best_params_["channel_rank"][0]}
 

@@ -72,7 +72,7 @@ def test_the_defaults_in_the_help_are_those_of_the_library():
 def test_suggestions():
     assert "Did you mean 'score'?" in run("scroe", code=2).stderr
     assert "Did you mean 'apply'?" in run("calibrate", "aply", code=2).stderr
-    assert "Did you mean '--length-norm'?" in run("train", "x", "--length-nrom", code=2).stderr
+    assert "Did you mean '--max-iter'?" in run("train", "x", "--max-itr", code=2).stderr
     assert app.get_command(None, "nothing") is None
 
 

@@ -287,7 +287,7 @@ def test_systems_score_what_they_say(monkeypatch):
     assert_allclose(found["cosine, channel means removed"].scores, expected, atol=1e-12)
     chosen = found["Joint PLDA, automatic"].model[-1]
     assert found["Joint PLDA, automatic"].description.startswith(
-        f"Centred, length-normalised, reduced to {chosen.n_features_in_} dimensions; Joint PLDA with V of rank "
+        f"Front end: length norm; Joint PLDA of {chosen.n_features_in_} dimensions, V of rank "
     )
     assert found["Joint PLDA, automatic"].description.endswith("chosen on training speakers; calibrated")
     joint = found["Joint PLDA"]

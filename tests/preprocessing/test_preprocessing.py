@@ -6,7 +6,7 @@ from sklearn.decomposition import PCA as SklearnPCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from jointplda import DataWarning, InputError
-from jointplda.preprocessing import LDA, PCA, Center, LengthNorm, Reduce
+from jointplda.preprocessing import LDA, PCA, Center, LengthNorm, Reduce, Whiten
 from worlds.designs import relative, world
 
 
@@ -41,6 +41,27 @@ def test_lda(data, shrinkage):
     assert relative(np.abs(a - a.mean(axis=0)), np.abs(b - b.mean(axis=0))) < 1e-9
 
 
+@pytest.mark.parametrize("shrinkage", [0.0, 0.1, 3.0])
+def test_whiten(data, shrinkage):
+    X, s = data
+    rest = [row - X[s == own].mean(axis=0) for row, own in zip(X, s)]
+    within = sum(np.outer(row, row) for row in rest) / (len(X) - len(set(s)))
+    within += shrinkage * np.linalg.eigvalsh(within).mean() * np.eye(6)
+    found = Whiten(shrinkage).fit_transform(X, [f"speaker {one}" for one in s])
+    # distances between whitened samples are those by the inverse of the covariance
+    for i, j in ((0, 1), (5, 150), (30, 31)):
+        assert np.sum((found[i] - found[j]) ** 2) == pytest.approx(
+            (X[i] - X[j]) @ np.linalg.inv(within) @ (X[i] - X[j])
+        )
+    assert np.abs(found.mean(axis=0)).max() < 1e-10
+
+
+def test_whitening_of_samples_without_variation_is_refused():
+    X, s = np.ones((8, 3)) * np.arange(8)[:, None] // 2, np.arange(8) // 2
+    with pytest.raises(InputError, match="do not vary enough within speakers; raise shrinkage"):
+        Whiten().fit(X, s)
+
+
 def test_length_norm():
     X = np.array([[3.0, 4.0], [0.0, 0.0], [-1e-3, 0.0]])
     assert LengthNorm().fit_transform(X) == pytest.approx(np.array([[0.6, 0.8], [0.0, 0.0], [-1.0, 0.0]]))
@@ -55,6 +76,8 @@ def test_length_norm():
         (LDA(), None, "requires y to be passed"),
         (LDA(), [1, 2], "expected 200 speaker labels"),
         (LDA(), [0] * 200, r"2 or more speakers with several samples each, got 1"),
+        (Whiten(), None, "Whiten requires y to be passed"),
+        (Whiten(-0.1), "s", "shrinkage: expected"),
         (LDA(), list(range(200)), "2 or more speakers with several samples each, got 200"),
     ],
 )

@@ -10,10 +10,11 @@ from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold
 
 from jointplda import Statistics
 from jointplda.errors import InputError
+from jointplda.preprocessing.front_ends import NONE
 from jointplda.selection import design as design_module
 from jointplda.selection.design import ChannelTest, Design, channel_test, crossed_speakers, design_of
 from jointplda.selection.fold_trials import all_pairs, trial_rows, type_weights
-from jointplda.selection.folds import make_folds, moved_samples
+from jointplda.selection.folds import make_folds, moved_samples, other_channels
 from worlds.automatic import ALONE, NO_EFFECT, small_world
 
 
@@ -67,6 +68,11 @@ def sums_of(statistics):
     return found
 
 
+def made(folds):
+    """Splits and folds of embeddings as they are."""
+    return [(split, folds.fold(NONE[0], i)) for i, split in enumerate(folds.splits)]
+
+
 @pytest.mark.parametrize("missing", [0.0, 0.3])
 def test_a_fold_is_trained_on_exactly_the_samples_of_the_other_folds(missing):
     X, s, c = small_world()
@@ -74,7 +80,7 @@ def test_a_fold_is_trained_on_exactly_the_samples_of_the_other_folds(missing):
     folds = make_folds(X, s, c, 4, np.random.default_rng(0))
     place = {row.tobytes(): i for i, row in enumerate(X)}
     met = []
-    for fold in folds.folds:
+    for split, fold in made(folds):
         held = np.array([place[row.tobytes()] for row in fold.X])
         out = np.isin(s, s[held])
         assert_array_equal(np.sort(held), np.flatnonzero(out))
@@ -86,11 +92,11 @@ def test_a_fold_is_trained_on_exactly_the_samples_of_the_other_folds(missing):
         assert found.keys() == wanted.keys()
         for key, value in wanted.items():
             assert_allclose(found[key], value, rtol=1e-10, atol=1e-10)
-        assert_array_equal(fold.pairs.target, np.equal(*s[held][fold.pairs.rows.T]))
+        assert_array_equal(split.pairs.target, np.equal(*s[held][split.pairs.rows.T]))
         met += np.unique(s[held]).tolist()
     assert sorted(met) == np.unique(s).tolist()
     assert folds.speakers == len(met)
-    assert folds.statistics.n_samples == len(X)
+    assert folds.whole(NONE[0]).statistics.n_samples == len(X)
 
 
 @pytest.mark.parametrize(
@@ -100,16 +106,16 @@ def test_every_fold_has_targets_and_non_targets(singles, several, number):
     y = np.repeat(np.arange(singles + several), [1] * singles + [3] * several)
     X = np.random.default_rng(0).normal(size=(len(y), 3))
     for seed in range(5):
-        for fold in make_folds(X, y, None, number, np.random.default_rng(seed)).folds:
-            assert fold.pairs.target.any()
-            assert not fold.pairs.target.all()
+        for split in make_folds(X, y, None, number, np.random.default_rng(seed)).splits:
+            assert split.pairs.target.any()
+            assert not split.pairs.target.all()
 
 
 def test_folds_of_many_speakers_with_one_sample_keep_those_with_several():
     y = np.concatenate([np.repeat(np.arange(8), 2), np.arange(8, 2408)])
     X = np.random.default_rng(0).normal(size=(len(y), 2))
     for seed in range(3):
-        assert all(fold.pairs.target.any() for fold in make_folds(X, y, None, 4, np.random.default_rng(seed)).folds)
+        assert all(split.pairs.target.any() for split in make_folds(X, y, None, 4, np.random.default_rng(seed)).splits)
 
 
 def test_too_few_speakers_for_folds():
@@ -125,9 +131,9 @@ def test_given_splits_make_the_folds():
     splits = list(GroupKFold(3).split(X, groups=s))
     for cv in (GroupKFold(3), splits, iter(splits)):
         folds = make_folds(X, s, c, cv, np.random.default_rng(0))
-        assert len(folds.folds) == 3
-        assert folds.statistics.n_samples == len(X)
-        for fold, (train, test) in zip(folds.folds, splits):
+        assert folds.whole(NONE[0]).statistics.n_samples == len(X)
+        assert len(folds.splits) == 3
+        for (_, fold), (train, test) in zip(made(folds), splits):
             assert set(fold.training.labels[0]) == set(s[train])
             assert fold.training.covariance == pytest.approx(np.cov(X[train].T, bias=True), rel=1e-10)
             held = {row.tobytes() for row in fold.X}
@@ -167,12 +173,12 @@ def test_moved_samples_go_by_the_means_of_training_channels(distance):
     c[s == 1] = None
     folds = make_folds(X, s, c, 4, np.random.default_rng(0))
     place, kinds = {row.tobytes(): i for i, row in enumerate(X)}, set()
-    for fold in folds.folds:
+    for k, (_, fold) in enumerate(made(folds)):
         held = np.array([place[row.tobytes()] for row in fold.X])
         trained = ~np.isin(s, s[held])
         named = trained & np.array([label is not None for label in c])
         means = {label: X[trained & (c == label)].mean(axis=0) for label in set(c[named])}
-        moved = moved_samples(fold, 0, distance, np.random.default_rng(1))
+        moved = moved_samples(folds, fold, k, 0, other_channels(folds, k, 0, np.random.default_rng(1)), distance)
         for i, new in zip(held, moved):
             here = means.get(c[i], X[trained].mean(axis=0))
             ends = [X[i] + distance * (mean - here) for label, mean in means.items() if label != c[i]]
@@ -183,8 +189,9 @@ def test_moved_samples_go_by_the_means_of_training_channels(distance):
 
 def test_samples_of_a_single_channel_stay_where_they_are():
     X, s, _ = small_world(3)
-    fold = make_folds(X, s, ["en"] * len(X), 4, np.random.default_rng(0)).folds[0]
-    assert_array_equal(moved_samples(fold, 0, 2.0, np.random.default_rng(1)), fold.X)
+    folds = make_folds(X, s, ["en"] * len(X), 4, np.random.default_rng(0))
+    fold, to = folds.fold(NONE[0], 0), other_channels(folds, 0, 0, np.random.default_rng(1))
+    assert_array_equal(moved_samples(folds, fold, 0, 0, to, 2.0), fold.X)
 
 
 def ratio_of(means, channels):
@@ -318,5 +325,5 @@ def test_shares_and_designs():
 def test_speakers_held_out_several_times_count_once():
     X, s, c = small_world(3)
     folds = make_folds(X, s, c, GroupShuffleSplit(6, test_size=0.4, random_state=0), np.random.default_rng(0))
-    assert len(folds.folds) == 6
+    assert len(folds.splits) == 6
     assert folds.speakers <= len(set(s))

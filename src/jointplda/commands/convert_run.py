@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from jointplda import formats
+from jointplda.commands.model_facts import scoring_pipeline
 from jointplda.errors import FileError
 from jointplda.estimators.interchange import from_kaldi, to_kaldi
 from jointplda.estimators.pipeline import Pipeline
@@ -46,7 +47,7 @@ def _convert_model(source: Path, target: Path, kind: str | None, absorb_channel:
             raise click.ClickException(f"{source}: is a jointplda model already; use --to kaldi or pyannote.")
         pipe = Pipeline.load(source)
         foreign = to_kaldi(pipe[-1], absorb_channel=absorb_channel)
-        names = ", ".join(type(step).__name__ for _, step in pipe.steps[:-1])
+        names = ", ".join(type(step).__name__ for _, step in scoring_pipeline(pipe).steps[:-1])
         steps = f" without its preprocessing ({names}), which embeddings need first," if names else ""
     if kind == "jointplda":
         from_kaldi(foreign).save(target)

@@ -1,9 +1,10 @@
 """Embeddings and labels as commands name them: a label column, or a file of two columns."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
@@ -12,12 +13,14 @@ from jointplda._identifiers import listed
 from jointplda._typing import Names
 from jointplda.commands.messages import Messages
 from jointplda.commands.options import SampleSource
+from jointplda.commands.training_options import Step
 from jointplda.embedding_table import EmbeddingTable, LabelTable
 from jointplda.evaluation.protocol import LabelledSamples
 from jointplda.formats import read_embeddings, read_labels
 from jointplda.formats.header_words import kaldi_column
 from jointplda.formats.label_reader import labels_of
 from jointplda.labels import ConditionColumns
+from jointplda.preprocessing import STEPS
 
 
 @dataclass(frozen=True)
@@ -107,3 +110,15 @@ class SampleReader:
             if unknown:
                 self.messages.info(f"{unknown:,} samples have no {name}: {self.without_channel}.")
         return LabelledSamples(table.ids, table.X, speakers, channels).take(kept)
+
+
+def step_objects(steps: Iterable[Step], default: Iterable[Any] = ()) -> list[Any]:
+    """Preprocessing steps of the command line as estimators, of the classes that their options are named after.
+
+    Without any they are those of the ``default`` that the user did not turn off, as by --no-length-norm.
+    """
+    classes = {name.lower(): step for name, step in STEPS.items()}
+    given = [(classes[name.replace("_", "")], value) for name, value in steps]
+    turned_off = {step for step, value in given if value is False}
+    wanted = [step() if value is True else step(value) for step, value in given if value is not False]
+    return wanted or [step for step in default if type(step) not in turned_off]

@@ -7,7 +7,13 @@ import numpy as np
 
 from jointplda.calibration import AffineCalibration, load_calibration
 from jointplda.commands.console import print_facts, print_json
-from jointplda.commands.model_facts import em_ranks, interaction_fact, scoring_model, training_channels
+from jointplda.commands.model_facts import (
+    em_ranks,
+    interaction_fact,
+    scoring_model,
+    scoring_pipeline,
+    training_channels,
+)
 from jointplda.estimators.model_file import read_model
 from jointplda.estimators.pipeline import Pipeline
 from jointplda.storage.tensors import read_metadata
@@ -31,7 +37,7 @@ def _model(path: Path) -> dict[str, Any]:
     speaker_rank, *channel_ranks = em_ranks(model)
     result: dict[str, Any] = {
         "holds": type(pipe[-1]).__name__,
-        "preprocessing": [_step(step) for _, step in pipe.steps[:-1]],
+        "preprocessing": [_step(step) for _, step in scoring_pipeline(pipe).steps[:-1]],
         "dimensions": len(model.mean_),
         "speaker rank": speaker_rank,
         "channel ranks": dict(zip(model.fitted_.condition_names, channel_ranks, strict=True)),
@@ -41,7 +47,11 @@ def _model(path: Path) -> dict[str, Any]:
         "iterations": model.n_iter_,
         "converged": model.converged_,
         "log-likelihood per sample": float(model.log_likelihoods_[-1]) if model.n_iter_ else None,
-        "settings": {name: value for name, value in pipe[-1].get_params(deep=False).items() if name != "callback"},
+        "settings": {
+            name: value
+            for name, value in pipe[-1].get_params(deep=False).items()
+            if name not in ("callback", "front_end")
+        },
         "singular values of V": np.linalg.svd(model.V_, compute_uv=False)[:8],
         "singular values of U": np.linalg.svd(model.U_, compute_uv=False)[:8],
         "written with": dict(stored.versions),
@@ -49,7 +59,8 @@ def _model(path: Path) -> dict[str, Any]:
     if model.calibration_ is not None:
         result["calibration"] = {"scale": model.calibration_.scale, "offset": model.calibration_.offset}
     if hasattr(pipe[-1], "best_estimator_"):
-        result["chosen"] = pipe[-1].best_params_
+        chosen = pipe[-1].selection_.chosen
+        result["chosen"] = {"front_end": chosen.front_end, **pipe[-1].best_params_}
         result["candidates"] = len(pipe[-1].candidates_)
         result["held-out Cllr"] = {
             "raw": pipe[-1].held_out_cllr_.raw_cllr,

@@ -9,9 +9,15 @@ from jointplda.estimators.plain import PLDA
 Model = PLDA | JointPLDA
 
 
+def scoring_pipeline(pipe: Pipeline) -> Pipeline:
+    """The steps and the PLDA or JointPLDA that score: the pipeline, or the best estimator of the search it ends in."""
+    best = getattr(pipe[-1], "best_estimator_", None)
+    return pipe if best is None else Pipeline([*pipe.steps[:-1], *best.steps])
+
+
 def scoring_model(pipe: Pipeline) -> Model:
-    """The PLDA or JointPLDA that scores: the last step, or the best estimator of its search."""
-    model: Model = getattr(pipe[-1], "best_estimator_", pipe[-1])
+    """The PLDA or JointPLDA that scores."""
+    model: Model = scoring_pipeline(pipe)[-1]
     return model
 
 

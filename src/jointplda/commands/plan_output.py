@@ -8,23 +8,23 @@ from jointplda.commands.console import bytes_text, print_facts, print_json, seco
 from jointplda.commands.settings_search import channel_arguments
 from jointplda.estimators.pipeline import Pipeline
 from jointplda.evaluation.protocol import LabelledSamples
+from jointplda.preprocessing.front_ends import front_ends_of
 
 SECONDS_PER_ITERATION = 2e-3  # of any iteration, however little work it does
 
 
 def planned_dimension(pipe: Pipeline, samples: LabelledSamples) -> int:
     """Dimension of the embeddings after the preprocessing of a pipeline that is not fitted yet."""
-    count, dimension = len(samples.X), int(samples.X.shape[1])
-    speakers = len(set(samples.speakers.tolist()))
-    for _, step in pipe.steps[:-1]:
-        dimension = step.kept(count, dimension, speakers)
-    return dimension
+    steps = pipe.steps[:-1]
+    front_end = front_ends_of(getattr(pipe[-1], "front_end", [step for _, step in steps]))[0]
+    return front_end.dimension(len(samples.X), samples.X.shape[1], len(set(samples.speakers.tolist())))
 
 
 def print_plan(pipe: Pipeline, samples: LabelledSamples, dimension: int, *, searches: bool, as_json: bool) -> None:
     """Print factors, memory and time of a fit, which labels and dimension decide."""
     model, count = pipe[-1], len(samples.X)
-    X = np.broadcast_to(np.zeros(dimension), (count, dimension))
+    width = samples.X.shape[1] if searches else dimension  # a search has a front end of its own
+    X = np.broadcast_to(np.zeros(width), (count, width))
     plan = model.plan(X, samples.speakers, **channel_arguments(samples))
     seconds = plan.work / measured_flops() + SECONDS_PER_ITERATION
     if as_json:

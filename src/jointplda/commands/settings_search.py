@@ -9,14 +9,15 @@ from typing import Any
 
 from rich.console import Console
 
+from jointplda.commands.data_input import step_objects
 from jointplda.commands.messages import Messages
 from jointplda.commands.training_options import Step
 from jointplda.errors import InputError, Remedy
 from jointplda.estimators.automatic import JointPLDACV
-from jointplda.estimators.pipeline import Pipeline, automatic_pipeline, make_pipeline
+from jointplda.estimators.pipeline import Pipeline, make_pipeline
 from jointplda.evaluation.protocol import LabelledSamples
 from jointplda.model.settings import ModelSettings
-from jointplda.preprocessing import STEPS
+from jointplda.preprocessing.front_ends import AUTO
 from jointplda.progress import Progress, ProgressCallback
 
 HEADER = [
@@ -25,15 +26,10 @@ HEADER = [
 ]  # fmt: skip
 
 
-def step_objects(steps: tuple[Step, ...]) -> list[Any]:
-    """The preprocessing steps as estimators: of the class that an option is named after, such as --length-norm."""
-    classes = {name.lower(): step for name, step in STEPS.items()}
-    return [classes[name.replace("_", "")](*([] if value is True else [value])) for name, value in steps]
-
-
 def search_pipeline(steps: tuple[Step, ...], **settings: Any) -> Pipeline:
-    """The preprocessing steps, or the usual ones if there are none, before a model that chooses its settings."""
-    return make_pipeline(*step_objects(steps), JointPLDACV(**settings)) if steps else automatic_pipeline(**settings)
+    """A model that chooses its settings, with the front end of the options, as a pipeline of one step."""
+    front_end = step_objects(steps, AUTO[0].steps) if steps else "auto"
+    return make_pipeline(JointPLDACV(front_end=front_end, **settings))
 
 
 def fit_search(pipe: Pipeline, samples: LabelledSamples, messages: Messages) -> None:
@@ -153,11 +149,11 @@ def search_result(model: JointPLDACV) -> dict[str, Any]:
     """The search for JSON."""
     calibration = model.calibration_
     return {
-        "chosen": model.best_params_,
+        "chosen": {"front_end": model.selection_.chosen.front_end, **model.best_params_},
         "candidates": [
-            {**result.candidate.searched, "criterion": result.criterion, "error": result.error,
-             "min_cllrs": list(result.min_cllrs), "cllrs": list(result.cllrs), "seconds": result.seconds,
-             "chosen": result.chosen}
+            {"front_end": result.front_end, **result.candidate.searched, "criterion": result.criterion,
+             "error": result.error, "min_cllrs": list(result.min_cllrs), "cllrs": list(result.cllrs),
+             "seconds": result.seconds, "chosen": result.chosen}
             for result in model.candidates_
         ],
         "design": asdict(model.design_),

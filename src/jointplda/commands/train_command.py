@@ -10,7 +10,7 @@ import cloup
 
 from jointplda.commands import options
 from jointplda.commands.messages import Messages
-from jointplda.commands.training_options import MODEL, Step, given_settings, given_steps, preprocessing
+from jointplda.commands.training_options import MODEL, STEP_OPTIONS, Step, given_settings, given_steps, preprocessing
 from jointplda.model.settings import RULES
 
 DETAILS = """Preprocessing is fitted on DATA and stored with the model. Without preprocessing options, and unless
@@ -23,7 +23,7 @@ CHOSEN = tuple(name for name, rule in RULES.items() if not rule.kept_if_given)
 """Settings that turn the automatic search off when they are given."""
 RESUMED = ("max_iter", "tol")
 """Settings that a model which continues takes from the command line, and not from its file."""
-STORED = (*(name for name in RULES if name not in RESUMED), "center", "length_norm", "pca", "lda", "seed")
+STORED = (*(name for name in RULES if name not in RESUMED), *STEP_OPTIONS, "seed")
 """Settings that --resume takes from the model file."""
 
 

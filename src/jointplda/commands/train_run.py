@@ -9,9 +9,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from jointplda.commands import settings_search
 from jointplda.commands.console import print_facts, print_json
-from jointplda.commands.data_input import SampleReader
+from jointplda.commands.data_input import SampleReader, step_objects
 from jointplda.commands.messages import Messages
-from jointplda.commands.model_facts import em_ranks, interaction_fact, scoring_model
+from jointplda.commands.model_facts import em_ranks, interaction_fact, scoring_model, scoring_pipeline
 from jointplda.commands.plan_output import planned_dimension, print_plan
 from jointplda.commands.progress_display import em_progress
 from jointplda.commands.train_command import RESUMED, TrainRequest
@@ -49,14 +49,13 @@ def _make_pipe(request: TrainRequest) -> Pipeline:
     if request.searches:
         return settings_search.search_pipeline(request.steps, random_state=request.seed, **request.given)
     model = JointPLDA(**request.given) if request.channels else PLDA(**request.given)
-    return make_pipeline(*settings_search.step_objects(request.steps), model)
+    return make_pipeline(*step_objects(request.steps), model)
 
 
 def _resumed(path: Path, samples: LabelledSamples) -> tuple[Pipeline, LabelledSamples]:
     """A stored pipeline to continue from, and the samples with their conditions in its order."""
-    pipe = Pipeline.load(path)
-    model = scoring_model(pipe)
-    pipe.steps[-1] = ("jointplda", model)
+    pipe = scoring_pipeline(Pipeline.load(path))
+    model = pipe[-1]
     names = samples.channels.names
     before = model.training_["conditions"] if hasattr(model, "training_") else names
     if bool(names) != bool(model.channel_ranks_):

@@ -28,22 +28,29 @@ DEFAULTS: dict[str, Any] = {"noise_prior": 1.0, "speaker_prior": 1.0, "max_iter"
 EACH = "one number, or one per --channel"
 
 
-def preprocessing(*, lda: bool = True) -> Callable[[F], F]:
-    """--center, --length-norm, --pca and --lda."""
-    settings: dict[str, Any] = {"callback": _remember, "expose_value": False}
-    steps = [
-        cloup.option("--center", is_flag=True, help="Subtract the training mean.", **settings),
-        cloup.option("--length-norm", is_flag=True, help="Scale every embedding to length one.", **settings),
-        options.count("--pca", "Keep N dimensions by PCA.", **settings),
-        options.count("--lda", "Keep N dimensions by LDA.", **settings),
-    ]
-    return cloup.option_group("Preprocessing, applied in the order given", *steps[: 4 if lda else 3])
-
-
 def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
     """Note a preprocessing step; click calls this in the order of the command line."""
-    if value:
+    if value is not None and param.name is not None:
         ctx.meta.setdefault(GIVEN_STEPS, []).append((param.name, value))
+
+
+_NOTED: dict[str, Any] = {"callback": _remember, "expose_value": False}
+STEP_OPTIONS = {
+    "center": cloup.option("--center", is_flag=True, default=None, help="Subtract the training mean.", **_NOTED),
+    "length_norm": cloup.option("--length-norm/--no-length-norm", default=None,
+                                help="Scale embeddings to length one, or do not.", **_NOTED),
+    "whiten": cloup.option("--whiten", is_flag=True, default=None, help="Whiten the covariance within speakers.",
+                           **_NOTED),
+    "pca": options.count("--pca", "Keep N dimensions by PCA.", **_NOTED),
+    "lda": options.count("--lda", "Keep N dimensions by LDA.", **_NOTED),
+}  # fmt: skip
+"""Options of preprocessing by their names; each names a class of ``jointplda.preprocessing``."""
+
+
+def preprocessing(*left_out: str) -> Callable[[F], F]:
+    """The options of preprocessing, except some."""
+    steps = [option for name, option in STEP_OPTIONS.items() if name not in left_out]
+    return cloup.option_group("Preprocessing, applied in the order given", *steps)
 
 
 def given_steps() -> tuple[Step, ...]:

@@ -20,7 +20,7 @@ preprocessing options, embeddings are centered and scaled to length one."""
 @cloup.argument("data", type=options.IN_FILE)
 @options.training_data()
 @cloup.option_group("Result", options.as_json)
-@preprocessing(lda=False)
+@preprocessing("whiten", "lda")
 @options.common
 def command(messages: Messages, /, as_json: bool, **values: Any) -> None:
     """Print the shares of the variance of the embeddings DATA due to speaker, channel, their interaction and noise.

@@ -5,11 +5,10 @@ from typing import Any
 import numpy as np
 
 from jointplda.commands.console import print_facts, print_json, print_table
-from jointplda.commands.data_input import SampleReader
+from jointplda.commands.data_input import SampleReader, step_objects
 from jointplda.commands.messages import Messages
 from jointplda.commands.options import SampleSource
 from jointplda.commands.progress_display import bar
-from jointplda.commands.settings_search import step_objects
 from jointplda.commands.training_options import Step
 from jointplda.model.statistics import encode_all
 from jointplda.model.variance_shares import VarianceShares, variance_shares
@@ -24,7 +23,7 @@ def variance(source: SampleSource, steps: tuple[Step, ...], messages: Messages, 
     codes, _, names = encode_all(samples.speakers, samples.channels, len(samples.X))
     labelled = (codes >= 0).all(axis=1)
     X: Any = np.asarray(samples.X, dtype=np.float64)[labelled]
-    for step in step_objects(steps) or [Center(), LengthNorm()]:
+    for step in step_objects(steps, [Center(), LengthNorm()]):
         X = step.fit(X, samples.speakers[labelled]).transform(X)
     with bar(messages, "leaving out speakers and channels") as progress:
         found = variance_shares(X, codes[labelled], names, callback=progress)

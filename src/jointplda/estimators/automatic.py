@@ -3,10 +3,12 @@
 import logging
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from joblib import effective_n_jobs
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -21,12 +23,14 @@ from jointplda.estimators.estimator_checks import (
 )
 from jointplda.estimators.fit_warnings import FROM_PRIOR, warn_of_design
 from jointplda.estimators.joint import JointPLDA
-from jointplda.estimators.model_file import ModelDescription
+from jointplda.estimators.model_file import ModelDescription, described_steps, restored_steps
+from jointplda.estimators.pipeline import Pipeline, make_pipeline
 from jointplda.model.fitted import FittedModel
 from jointplda.model.plan import Plan
 from jointplda.model.setting_checks import checked_settings, per_condition
 from jointplda.model.settings import ModelSettings
 from jointplda.model.statistics import Statistics
+from jointplda.preprocessing.front_ends import front_ends_of
 from jointplda.progress import ProgressCallback
 from jointplda.scoring.scorer import Scorer
 from jointplda.selection.candidates import CandidateResult
@@ -54,6 +58,9 @@ class JointPLDACV(ModelEstimator):
 
     Parameters
     ----------
+    front_end : "auto", "none", or a pipeline or list of steps that are not fitted
+        What comes before the model, fitted without the speakers who are held out: "auto" centres, scales to length one
+        and reduces by PCA to 150 dimensions if the data support it.
     cv : int, scikit-learn splitter, or iterable of (train, test) rows
         Number of folds among which the speakers are divided at random; or splits in which no speaker is on both
         sides, such as ``GroupKFold(5)``, whose groups are the speakers.
@@ -77,8 +84,8 @@ class JointPLDACV(ModelEstimator):
 
     Attributes
     ----------
-    best_estimator_ : JointPLDA
-        The model with the chosen settings, fitted to all speakers and calibrated.
+    best_estimator_ : Pipeline
+        The front end, and a JointPLDA with the chosen settings, fitted to all speakers and calibrated.
     best_params_, best_score_, best_index_, n_splits_, cv_results_, candidates_
         The search, as in scikit-learn; each is explained where it is defined.
     design_, held_out_cllr_, calibration_
@@ -102,11 +109,13 @@ class JointPLDACV(ModelEstimator):
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"channels": True}
     __metadata_request__score: ClassVar[dict[str, bool]] = {"channels": True}
 
-    best_estimator_: JointPLDA
+    holds_out_speakers: ClassVar[bool] = True
+    best_estimator_: Pipeline
 
     def __init__(
         self,
         *,
+        front_end: Any = "auto",
         cv: Any = 4,
         max_iter: int = 25,
         tol: float = 1e-3,
@@ -119,6 +128,7 @@ class JointPLDACV(ModelEstimator):
         callback: ProgressCallback | None = None,
         random_state: Any = None,
     ) -> None:
+        self.front_end = front_end
         self.cv = cv
         self.max_iter = max_iter
         self.tol = tol
@@ -143,20 +153,26 @@ class JointPLDACV(ModelEstimator):
             check_callback(self.callback)
             rng = generator(0 if self.random_state is None else self.random_state)
             folds = make_folds(matrix, y, channels, self.cv, rng)
-            statistics, design = folds.statistics, design_of(folds.statistics, rng)
+            size = (len(matrix), matrix.shape[1], len(folds.labels[0]))
+            front_ends = tuple(front_end.sized(*size) for front_end in front_ends_of(self.front_end))
+            statistics = folds.whole(front_ends[0]).statistics
+            design = design_of(statistics, rng)
             priors = None
             if self.channel_prior is not None:
                 priors = per_condition("channel_prior", self.channel_prior, len(statistics.conditions))
             search = Search(
-                folds, design, self._settings(), rng, self.callback, priors, self.interaction, self._threads()
-            )
+                folds, front_ends, design, self._settings(), rng,
+                self.callback, priors, self.interaction, self._threads(),
+            )  # fmt: skip
             best = search.run()
             calibration, checked = calibrate_held_out(
-                search.calibration_trials(best.candidate), folds.speakers, confounded=design.confounded
+                search.calibration_trials(best), folds.speakers, confounded=design.confounded
             )
             self.selection_ = Selection(tuple(search.tried.values()), design, checked)
-            model = self._fitted_to_all(best.candidate, statistics, confounded=design.confounded)
-            self.best_estimator_ = model.with_calibration(calibration if self.calibrate else None)
+            whole = folds.whole(best.front_end)
+            model = self._fitted_to_all(best.settings, whole.statistics, confounded=design.confounded)
+            model = model.with_calibration(calibration if self.calibrate else None)
+            self.best_estimator_ = make_pipeline(*whole.steps, model)
             self._warn(calibration, design, statistics, interrupted=search.interrupted)
             return self
 
@@ -241,24 +257,46 @@ class JointPLDACV(ModelEstimator):
     @property
     def calibration_(self) -> AffineCalibration | None:
         """The calibration of scores, if there is one."""
-        return self.best_estimator_.calibration_
+        calibration: AffineCalibration | None = self.best_estimator_[-1].calibration_
+        return calibration
 
     def plan(self, X: Any, y: Any, channels: Any = None) -> Plan:
         """Plan of the largest fit of the search to these samples, without fitting."""
-        return JointPLDA(**self._fixed(), noise_prior=1.0, speaker_prior=1.0).plan(X, y, channels)
+        n, d = np.shape(X)
+        speakers = len(set(np.asarray(y).tolist())) if np.ndim(y) == 1 else 0
+        kept = front_ends_of(self.front_end)[0].dimension(n, d, speakers)
+        model = JointPLDA(**self._fixed(), noise_prior=1.0, speaker_prior=1.0)
+        return model.plan(np.broadcast_to(np.zeros(kept), (n, kept)), y, channels)
+
+    def _description(self, **place: Any) -> ModelDescription:
+        return super()._description(front_end=described_steps(self.best_estimator_.steps[:-1]), **place)
 
     @classmethod
     def _from_description(cls, description: ModelDescription) -> Self:
         if description.selection is None:
             raise InputError("The file lacks the candidates of its search for settings.")
-        return super()._from_description(description)
+        steps = [step for _, step in restored_steps(description.front_end)]
+        settings = {"front_end": [clone(step) for step in steps], **description.settings}
+        model = super()._from_description(replace(description, settings=settings))
+        model.best_estimator_ = make_pipeline(*steps, model.best_estimator_[-1])
+        model.n_features_in_ = model.best_estimator_[0].n_features_in_
+        return model
 
     def _take(self, fitted: FittedModel) -> None:
-        self.best_estimator_ = JointPLDA(**self._fixed(), **self.best_params_)
-        self.best_estimator_._take(fitted)
-        self.n_features_in_ = self.best_estimator_.n_features_in_
+        before = self.__dict__["best_estimator_"].steps[:-1] if "best_estimator_" in self.__dict__ else []
+        model = JointPLDA(**self._fixed(), **self.best_params_)
+        model._take(fitted)
+        self.best_estimator_ = Pipeline([*before, ("jointplda", model)])
 
     def _scorer(self) -> Scorer:
         if "best_estimator_" not in self.__dict__:
             check_is_fitted(self)
         return self.best_estimator_._scorer()
+
+    def _checked(self, X: Any) -> Any:
+        return self.best_estimator_._transformed(super()._checked(X))
+
+    def _transformed(self, X: Any) -> Any:
+        if "best_estimator_" not in self.__dict__:
+            check_is_fitted(self)
+        return self._checked(X) if hasattr(X, "columns") else self.best_estimator_._transformed(X)

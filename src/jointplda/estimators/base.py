@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from os import PathLike
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -43,6 +43,7 @@ class ModelEstimator(ModelMethods, BaseEstimator):  # type: ignore[misc]
 
     selection_: Selection
     n_features_in_: int
+    holds_out_speakers: ClassVar[bool] = False
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

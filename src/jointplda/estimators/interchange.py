@@ -41,7 +41,7 @@ def to_kaldi(model: Any, *, absorb_channel: bool = False) -> KaldiPlda:
         channel of its own; False raises if the model has a U.
     """
     if isinstance(model, JointPLDACV):
-        model = model.best_estimator_
+        model = model.best_estimator_[-1]
     if not isinstance(model, BasePLDA):
         raise InputError(f"expected a fitted PLDA or JointPLDA, got {type(model).__name__}.")
     if model.calibration_ is not None:

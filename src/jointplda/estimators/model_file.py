@@ -1,15 +1,17 @@
 """Model files: an estimator, its fitted record and its preprocessing in one safetensors file."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from os import PathLike
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from jointplda.errors import FileError, InputError
 from jointplda.model.fitted import FittedModel
+from jointplda.preprocessing import STEPS
 from jointplda.selection.search import Selection
 from jointplda.storage.records import read_record, write_record
 
@@ -44,6 +46,8 @@ class ModelDescription:
         The search, if settings were chosen automatically.
     steps : tuple of StepDescription
         The transformers before it.
+    front_end : tuple of StepDescription
+        The fitted front end of a model that has one of its own.
     versions : mapping
         Versions of the libraries that wrote the file.
     """
@@ -55,6 +59,7 @@ class ModelDescription:
     fitted: FittedModel
     selection: Selection | None
     steps: tuple[StepDescription, ...]
+    front_end: tuple[StepDescription, ...]
     versions: Mapping[str, str]
 
 
@@ -64,12 +69,18 @@ def description(
     selection: Selection | None = None,
     step: str = "",
     steps: tuple[StepDescription, ...] = (),
+    front_end: tuple[StepDescription, ...] = (),
 ) -> ModelDescription:
-    """Describe a fitted estimator, without its callback, and without a seed or splitter that is not a number."""
+    """Describe a fitted estimator, without its callback, and without a seed or splitter that is not a number.
+
+    A front end of the user's own is described by its fitted steps.
+    """
     settings = dict(estimator.get_params(deep=False)) | {"callback": None}
     for name, substitute in (("random_state", None), ("cv", 4)):
         if name in settings and not isinstance(settings[name], int | np.integer | None):
             settings[name] = substitute
+    if not isinstance(settings.get("front_end", ""), str):
+        del settings["front_end"]
     names = getattr(estimator, "feature_names_in_", None)
     return ModelDescription(
         type(estimator).__name__,
@@ -79,8 +90,37 @@ def description(
         fitted,
         selection,
         steps,
+        front_end,
         {name: version(name) for name in LIBRARIES},
     )
+
+
+def described_steps(steps: Iterable[tuple[str, Any]]) -> tuple[StepDescription, ...]:
+    """The contents of fitted steps; raises if there is one of another kind than those of ``STEPS``."""
+    found = []
+    for name, step in steps:
+        if step is None or step == "passthrough":
+            continue
+        if type(step) not in STEPS.values():
+            storable = ", ".join(f"jointplda.preprocessing.{transformer}" for transformer in STEPS)
+            raise FileError(f"Step {name!r} ({type(step).__name__}) cannot be stored; these can: {storable}.")
+        check_is_fitted(step)
+        attributes = {key: value for key, value in vars(step).items() if key.endswith("_")}
+        attributes.pop("feature_names_in_", None)
+        found.append(StepDescription(name, type(step).__name__, step.get_params(deep=False), attributes))
+    return tuple(found)
+
+
+def restored_steps(steps: Iterable[StepDescription]) -> list[tuple[str, Any]]:
+    """Fitted steps with their names."""
+    found = []
+    for stored in steps:
+        if stored.transformer not in STEPS:
+            raise FileError(f"The file holds a step {stored.transformer!r}, which this release does not know.")
+        step = STEPS[stored.transformer](**stored.settings)
+        step.__dict__.update(stored.attributes)
+        found.append((stored.step, step))
+    return found
 
 
 def write_model(path: str | PathLike[str], model: ModelDescription) -> None:

@@ -1,25 +1,28 @@
 """A scikit-learn Pipeline that ends in a model, takes channels, and is stored in one file."""
 
+from importlib import import_module
 from os import PathLike
 from typing import Any, Self
 
 from sklearn import get_config
 from sklearn.pipeline import Pipeline as _SklearnPipeline
 from sklearn.pipeline import _name_estimators
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from jointplda.calibration.affine import AffineCalibration
 from jointplda.errors import FileError, InputError
 from jointplda.estimators import model_file
-from jointplda.estimators.automatic import JointPLDACV
 from jointplda.estimators.base import ModelEstimator
-from jointplda.estimators.joint import JointPLDA
 from jointplda.estimators.model_methods import ModelMethods
-from jointplda.estimators.plain import PLDA
-from jointplda.preprocessing import STEPS, Center, LengthNorm, Reduce
 from jointplda.scoring.scorer import Scorer
 
-MODELS: dict[str, type[ModelEstimator]] = {cls.__name__: cls for cls in (PLDA, JointPLDA, JointPLDACV)}
+MODELS = {
+    "PLDA": "jointplda.estimators.plain",
+    "JointPLDA": "jointplda.estimators.joint",
+    "JointPLDACV": "jointplda.estimators.automatic",
+}
+"""Classes that a model file can hold, and their modules, which are imported when such a file is read."""
 
 
 class Pipeline(ModelMethods, _SklearnPipeline):  # type: ignore[misc]
@@ -40,6 +43,14 @@ class Pipeline(ModelMethods, _SklearnPipeline):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any = None, channels: Any = None, **params: Any) -> Self:
         """Fit every step; only the model gets ``channels``."""
+        model = self.steps[-1][1]
+        for name, step in self.steps[:-1] if isinstance(model, ModelEstimator) and model.holds_out_speakers else ():
+            if hasattr(step, "fit") and get_tags(step).target_tags.required:
+                raise InputError(
+                    f"Step {name!r} ({type(step).__name__}) learns from the speakers, and {type(model).__name__} then "
+                    f"holds out speakers that it has seen. Give it as {type(model).__name__}(front_end=[...]), which "
+                    "fits it without them."
+                )
         if channels is not None:
             routed = get_config()["enable_metadata_routing"]
             params = {**params, "channels" if routed else f"{self.steps[-1][0]}__channels": channels}
@@ -52,20 +63,8 @@ class Pipeline(ModelMethods, _SklearnPipeline):  # type: ignore[misc]
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted steps and the model to one safetensors file."""
-        model = self._model()
-        steps = []
-        for name, step in self.steps[:-1]:
-            if step is None or step == "passthrough":
-                continue
-            if type(step) not in STEPS.values():
-                storable = ", ".join(f"jointplda.preprocessing.{transformer}" for transformer in STEPS)
-                raise FileError(f"Step {name!r} ({type(step).__name__}) cannot be stored; these can: {storable}.")
-            check_is_fitted(step)
-            attributes = {key: value for key, value in vars(step).items() if key.endswith("_")}
-            attributes.pop("feature_names_in_", None)
-            settings = step.get_params(deep=False)
-            steps.append(model_file.StepDescription(name, type(step).__name__, settings, attributes))
-        model_file.write_model(path, model._description(step=self.steps[-1][0], steps=tuple(steps)))
+        steps = model_file.described_steps(self.steps[:-1])
+        model_file.write_model(path, self._model()._description(step=self.steps[-1][0], steps=steps))
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
@@ -75,15 +74,19 @@ class Pipeline(ModelMethods, _SklearnPipeline):  # type: ignore[misc]
     @classmethod
     def from_description(cls, description: model_file.ModelDescription, path: Any) -> Self:
         """The pipeline that a model file holds; ``path`` is for messages."""
-        if description.estimator not in MODELS:
-            raise FileError(f"{path}: holds a {description.estimator}, which this release does not know.")
-        steps = [(step.step, _restored(step, path)) for step in description.steps]
-        model = MODELS[description.estimator]._from_description(description)
-        return cls([*steps, (description.step or description.estimator.lower(), model)])
+        name = description.estimator
+        if name not in MODELS:
+            raise FileError(f"{path}: holds a {name}, which this release does not know.")
+        try:
+            steps = model_file.restored_steps(description.steps)
+            model = getattr(import_module(MODELS[name]), name)._from_description(description)
+        except FileError as error:
+            raise FileError(f"{path}: {error}") from None
+        return cls([*steps, (description.step or name.lower(), model)])
 
     def _model(self) -> Any:
         model = self.steps[-1][1]
-        if type(model) not in MODELS.values():
+        if not isinstance(model, ModelEstimator):
             raise InputError(f"The last step must be a PLDA, JointPLDA or JointPLDACV, got {type(model).__name__}.")
         check_is_fitted(model)
         return model
@@ -95,36 +98,9 @@ class Pipeline(ModelMethods, _SklearnPipeline):  # type: ignore[misc]
     def _transformed(self, X: Any) -> Any:
         for _, _, step in self._iter(with_final=False):
             X = step.transform(X)
-        return X
+        return self.steps[-1][1]._transformed(X)
 
 
 def make_pipeline(*steps: Any) -> Pipeline:
     """Make a ``Pipeline`` whose steps have the names of their classes in lower case."""
     return Pipeline(_name_estimators(steps))
-
-
-def automatic_pipeline(**settings: Any) -> Pipeline:
-    """The model to try first: centring, length normalisation, PCA to 150 dimensions if the data support it, and
-    ``JointPLDACV``, which chooses its settings and calibrates its scores.
-
-    Parameters
-    ----------
-    **settings
-        Settings of ``JointPLDACV``.
-
-    Examples
-    --------
-    >>> from jointplda import automatic_pipeline
-    >>> [name for name, _ in automatic_pipeline().steps]
-    ['center', 'lengthnorm', 'reduce', 'jointpldacv']
-    """
-    return make_pipeline(Center(), LengthNorm(), Reduce(), JointPLDACV(**settings))
-
-
-def _restored(stored: model_file.StepDescription, path: Any) -> Any:
-    if stored.transformer not in STEPS:
-        raise FileError(f"{path}: holds a step {stored.transformer!r}, which this release does not know.")
-    step = STEPS[stored.transformer](**stored.settings)
-    for name, value in stored.attributes.items():
-        setattr(step, name, value)
-    return step

@@ -12,8 +12,9 @@ import numpy as np
 
 from jointplda._typing import AnyArray, Array, IntArray
 from jointplda.errors import InputError
+from jointplda.estimators.automatic import JointPLDACV
 from jointplda.estimators.joint import JointPLDA
-from jointplda.estimators.pipeline import Pipeline, automatic_pipeline, make_pipeline
+from jointplda.estimators.pipeline import Pipeline, make_pipeline
 from jointplda.estimators.plain import PLDA
 from jointplda.evaluation.protocol import LabelledSamples
 from jointplda.model.settings import RULES, ModelSettings
@@ -181,7 +182,7 @@ def _fitted(task: _Task, words: str, pipe: Pipeline) -> Scored:
 
 
 def _automatic(task: _Task) -> Scored:
-    pipe = automatic_pipeline()
+    pipe = make_pipeline(JointPLDACV())
     pipe.fit(task.train.X, task.train.speakers, channels=task.train.channels)
     model = pipe[-1]
     chosen = model.best_params_
@@ -191,10 +192,11 @@ def _automatic(task: _Task) -> Scored:
             task.train.channels.names, chosen.get("channel_rank", ()), chosen.get("channel_prior", ()), strict=True
         )
     )
-    rank, calibrated = model.best_estimator_.V_.shape[1], model.calibration_ is not None
+    fitted, calibrated = model.best_estimator_[-1].fitted_, model.calibration_ is not None
+    rank = fitted.factors[0].rank
     text = (
-        f"Centred, length-normalised, reduced to {model.n_features_in_} dimensions; Joint PLDA with V of rank {rank}, "
-        f"{ranks}, noise_prior {chosen['noise_prior']:g}, speaker_prior {chosen['speaker_prior']:g}, chosen on "
+        f"Front end: {model.selection_.chosen.front_end}; Joint PLDA of {len(fitted.mean)} dimensions, V of rank "
+        f"{rank}, {ranks}, noise_prior {chosen['noise_prior']:g}, speaker_prior {chosen['speaker_prior']:g}, chosen on "
         f"training speakers; {'calibrated' if calibrated else 'not calibrated'}"
     )
     return _scored(task, text, pipe, joint=True)

@@ -1,17 +1,23 @@
 """The steps of preprocessing, as scikit-learn transformers that model files can hold."""
 
+from collections.abc import Hashable
 from typing import Any, Self
 
 import numpy as np
+from scipy.linalg import solve_triangular
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.decomposition import PCA as _SklearnPCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from jointplda._typing import Array
+from jointplda._typing import Array, IntArray
 from jointplda._validation import check_number
 from jointplda.errors import InputError, warn
 from jointplda.labels import MISSING, encode
+from jointplda.linalg import sums_by_level
+from jointplda.sample_matrix import check_numbers
+
+SAMPLES_PER_COMPONENT = 2
 
 
 class Step(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -31,7 +37,7 @@ class Affine(Step):
     def transform(self, X: Any) -> Array:
         """Apply the transform to X (n, d)."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = _samples(self, X, reset=False)
         centred: Array = X - self.offset_
         return centred if self.matrix_ is None else centred @ self.matrix_
 
@@ -45,7 +51,7 @@ class Center(Affine):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Compute the mean of X (n, d)."""
-        X = validate_data(self, X, dtype=np.float64)
+        X = _samples(self, X)
         self.offset_, self.matrix_ = X.mean(axis=0), None
         return self
 
@@ -55,7 +61,7 @@ class LengthNorm(Step):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check X (n, d); there is nothing to learn."""
-        validate_data(self, X, dtype=np.float64)
+        _samples(self, X)
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -64,7 +70,7 @@ class LengthNorm(Step):
     def transform(self, X: Any) -> Array:
         """Scale X (n, d)."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = _samples(self, X, reset=False)
         largest = np.abs(X).max(axis=1, keepdims=True)
         shrunk = X / np.where(largest > 0, largest, 1.0)
         lengths = np.linalg.norm(shrunk, axis=1, keepdims=True)
@@ -93,7 +99,7 @@ class PCA(Affine):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Compute the components of X (n, d)."""
-        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        X = _samples(self, X, ensure_min_samples=2)
         solver = "covariance_eigh" if X.shape[0] >= X.shape[1] else "full"
         pca = _SklearnPCA(self.kept(len(X), X.shape[1], None), svd_solver=solver).fit(X)
         self.offset_, self.matrix_ = pca.mean_, np.ascontiguousarray(pca.components_.T)
@@ -103,15 +109,16 @@ class PCA(Affine):
 class Reduce(Affine):
     """PCA if there are enough samples and speakers for it; else only the mean is subtracted.
 
-    A projection estimated from fewer samples than dimensions, or from a handful of speakers, drops directions in which
-    other speakers differ. The priors of a model deal with these directions better.
+    A projection estimated from few samples, or from a handful of speakers, drops directions in which other speakers
+    differ. The priors of a model deal with these directions better. So components are kept only if there are twice as
+    many samples as components.
 
     Parameters
     ----------
     n_components : int
         Number of components.
     least_speakers : int
-        With fewer speakers, or no more samples than ``n_components``, all dimensions are kept.
+        With fewer speakers all dimensions are kept.
     """
 
     def __init__(self, n_components: int = 150, *, least_speakers: int = 20) -> None:
@@ -122,15 +129,53 @@ class Reduce(Affine):
         """Number of components, or the dimension if it is not reduced."""
         size = int(check_number("n_components", self.n_components, 1, whole=True))
         least = int(check_number("least_speakers", self.least_speakers, 0, whole=True))
-        enough = speakers is None or speakers >= least
-        return size if enough and min(samples, dimension) > size else dimension
+        enough = samples >= SAMPLES_PER_COMPONENT * size and (speakers is None or speakers >= least)
+        return size if enough and dimension > size else dimension
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Compute the components of X (n, d); y (n,) are the speakers, if they are known."""
-        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        X = _samples(self, X, ensure_min_samples=2)
         size = self.kept(len(X), X.shape[1], None if y is None else len(encode(y, what="y")[1]))
         step = PCA(size).fit(X) if size < X.shape[1] else Center().fit(X)
         self.offset_, self.matrix_ = step.offset_, step.matrix_
+        return self
+
+
+class Whiten(Affine):
+    """Whiten the covariance within speakers, W: x -> (x - mean) L, with L L' = (W + s tr(W) / d I)^-1.
+
+    Features of very unequal scales then count alike, and length normalisation after it acts on the variation between
+    speakers relative to that within.
+
+    Parameters
+    ----------
+    shrinkage : float
+        s, as a share of the mean eigenvalue of W.
+    """
+
+    def __init__(self, shrinkage: float = 0.1) -> None:
+        self.shrinkage = shrinkage
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Compute W from X (n, d) of speakers y (n,), any hashables."""
+        X = _samples(self, X, ensure_min_samples=2)
+        share = check_number("shrinkage", self.shrinkage, 0.0)
+        codes, levels = _speakers(self, X, y)
+        rest = X - (sums_by_level(codes, X, len(levels)) / np.bincount(codes)[:, None])[codes]
+        W = rest.T @ rest / max(len(X) - len(levels), 1)
+        W += share * np.trace(W) / len(W) * np.eye(len(W))
+        try:
+            L = np.linalg.cholesky(W)
+        except np.linalg.LinAlgError:
+            problem = "Whiten: the samples do not vary enough within speakers; raise shrinkage, or use PCA before."
+            raise InputError(problem) from None
+        self.offset_ = X.mean(axis=0)
+        self.matrix_ = np.ascontiguousarray(solve_triangular(L, np.eye(len(L)), lower=True).T)
         return self
 
 
@@ -160,14 +205,8 @@ class LDA(Affine):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Compute the directions for X (n, d) of speakers y (n,), any hashables."""
-        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
-        if y is None:
-            raise InputError("LDA requires y to be passed, but the target y is None; give the speakers.")
-        codes, levels = encode(y, what="y")
-        if len(codes) != len(X) or (codes == MISSING).any():
-            raise InputError(f"LDA: expected {len(X)} speaker labels, none of them missing, got {len(codes)}.")
-        if not 2 <= len(levels) < len(X):
-            raise InputError(f"LDA: expected 2 or more speakers with several samples each, got {len(levels)}.")
+        X = _samples(self, X, ensure_min_samples=2)
+        codes, levels = _speakers(self, X, y)
         size = self.kept(len(X), X.shape[1], len(levels))
         if not np.ptp(X, axis=0).any():
             raise InputError("LDA: the samples are all the same, so the speakers do not differ in any direction.")
@@ -187,3 +226,24 @@ class LDA(Affine):
 def _number(n_components: Any, most: int) -> int:
     """The number of components asked for, or ``most``, which it must not exceed."""
     return most if n_components is None else int(check_number("n_components", n_components, 1, most, whole=True))
+
+
+def _speakers(step: Step, X: Array, y: Any) -> tuple[IntArray, list[Hashable]]:
+    """Codes of the speakers y of X (n, d), and their labels; raises unless there are two, some with several samples."""
+    name = type(step).__name__
+    if y is None:
+        raise InputError(f"{name} requires y to be passed, but the target y is None; give the speakers.")
+    codes, levels = encode(y, what="y")
+    if len(codes) != len(X) or (codes == MISSING).any():
+        raise InputError(f"{name}: expected {len(X)} speaker labels, none of them missing, got {len(codes)}.")
+    if not 2 <= len(levels) < len(X):
+        raise InputError(f"{name}: expected 2 or more speakers with several samples each, got {len(levels)}.")
+    return codes, levels
+
+
+def _samples(step: Step, X: Any, **rules: Any) -> Array:
+    """X (n, d) as float64 after scikit-learn's checks, of finite numbers."""
+    matrix: Array = validate_data(step, X, dtype=np.float64, ensure_all_finite=False, **rules)
+    if not np.isfinite(matrix).all():
+        check_numbers(matrix)
+    return matrix

@@ -60,9 +60,8 @@ def system_of(name: str, result: Evaluation, *, description: str = "", model: An
 def training_of(model: Any) -> Training:
     """How a fitted model was trained: the trace of EM, shares of variance, singular values, positions of channels."""
     estimator = model[-1] if hasattr(model, "steps") else model
-    candidates = getattr(estimator, "candidates_", ())
-    estimator = getattr(estimator, "best_estimator_", estimator)
-    fitted = estimator.fitted_
+    candidates, best = getattr(estimator, "candidates_", ()), getattr(estimator, "best_estimator_", None)
+    fitted = (estimator if best is None else best[-1]).fitted_
     loadings = {factor.name: factor.loading for factor in fitted.channel_factors if factor.rank}
     spectra = {"V": np.linalg.svd(fitted.factors[0].loading, compute_uv=False)}
     for name, U in loadings.items():

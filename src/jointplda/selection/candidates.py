@@ -26,6 +26,8 @@ class CandidateResult:
         Time that the fits and scores took.
     chosen : bool
         Whether the search chose this candidate.
+    front_end : str
+        Name of the front end before the model.
     """
 
     candidate: ModelSettings
@@ -33,6 +35,7 @@ class CandidateResult:
     cllrs: tuple[float, ...]
     seconds: float
     chosen: bool = False
+    front_end: str = ""
 
     @property
     def criterion(self) -> float:

@@ -16,109 +16,141 @@ from jointplda.model.fit import FitMemory, fit
 from jointplda.model.fitted import FittedModel
 from jointplda.model.settings import ModelSettings
 from jointplda.model.statistics import Statistics, encode_all
+from jointplda.preprocessing.front_ends import FrontEnd, applied
 from jointplda.selection.fold_trials import Pairs, all_pairs, trial_rows
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How embeddings become a fitted model.
+    """How embeddings become a fitted model: by the steps of a front end, and by a model with these settings."""
+
+    front_end: FrontEnd
+    settings: ModelSettings
+
+
+@dataclass(frozen=True)
+class Split:
+    """Rows of the samples, of which a fold trains on some and keeps a limited number of others for trials.
 
     Attributes
     ----------
-    settings : ModelSettings
-        Of the model.
-    front_end : tuple of transformers
-        Unfitted steps that come before the model.
+    training : (n,) int
+    held_out : (m,) int
+    codes : (m, 1 + conditions)
+        Speakers and channels of the samples held out.
+    pairs : Pairs
+        All pairs of them.
     """
 
-    settings: ModelSettings
-    front_end: tuple[Any, ...] = ()
+    training: IntArray
+    held_out: IntArray
+    codes: IntArray
+    pairs: Pairs
 
 
 @dataclass(frozen=True)
 class Fold:
-    """Statistics of the speakers to train on, and samples of the speakers held out.
+    """What a front end, fitted to the training samples of a split alone, makes of it.
 
     Attributes
     ----------
     training : Statistics
-        Statistics of the speakers of all other folds.
-    X : (n, d)
-        Held-out samples.
-    codes : (n, 1 + conditions)
-        Their speakers and channels.
-    pairs : Pairs
-        All pairs of them.
-    channel_labels : tuple of tuples
-        Labels of the codes of each condition.
+        Statistics of the training samples.
+    X : (m, d)
+        Samples held out.
     memory : FitMemory
-        What fits to the training speakers share.
+        What fits to the training samples share.
     """
 
     training: Statistics
     X: Array
-    codes: IntArray
-    pairs: Pairs
-    channel_labels: tuple[tuple[Hashable, ...], ...]
-    memory: FitMemory = field(default_factory=FitMemory)
+    memory: FitMemory
 
-    def fitted(self, recipe: Recipe) -> FittedModel:
-        """The model of a recipe, fitted to the training speakers."""
-        return fit(self.training, recipe.settings, memory=self.memory)
+    def fitted(self, settings: ModelSettings) -> FittedModel:
+        """The model of these settings, fitted to the training samples."""
+        return fit(self.training, settings, memory=self.memory)
+
+
+@dataclass(frozen=True)
+class Whole:
+    """What a front end, fitted to all samples, makes of them: its fitted steps, and statistics."""
+
+    steps: tuple[Any, ...]
+    statistics: Statistics
 
 
 @dataclass(frozen=True)
 class Folds:
-    """The statistics of all samples, and the folds."""
+    """Samples with encoded labels (see ``encode_all``), and how they are divided; front ends are fitted once."""
 
-    statistics: Statistics
-    folds: tuple[Fold, ...]
+    matrix: AnyArray
+    codes: IntArray
+    labels: tuple[tuple[Hashable, ...], ...]
+    conditions: tuple[str, ...]
+    splits: tuple[Split, ...]
+    made: dict[tuple[str, int], Fold] = field(default_factory=dict)
+    wholes: dict[str, Whole] = field(default_factory=dict)
 
     @property
     def speakers(self) -> int:
         """Number of speakers who are held out in some fold."""
-        return len(np.unique(np.concatenate([fold.codes[:, 0] for fold in self.folds])))
+        return len(np.unique(np.concatenate([split.codes[:, 0] for split in self.splits])))
+
+    def whole(self, front_end: FrontEnd) -> Whole:
+        """The front end fitted to all samples."""
+        if front_end.name not in self.wholes:
+            self.wholes[front_end.name] = Whole(*self._prepared(front_end, None))
+        return self.wholes[front_end.name]
+
+    def fold(self, front_end: FrontEnd, i: int) -> Fold:
+        """The front end fitted to the training samples of a split."""
+        key, split = (front_end.name, i), self.splits[i]
+        if key not in self.made:
+            steps, training = self._prepared(front_end, split.training)
+            X = np.asarray(applied(steps, self.matrix[split.held_out]), dtype=np.float64)
+            self.made[key] = Fold(training, X, FitMemory())
+        return self.made[key]
+
+    def _prepared(self, front_end: FrontEnd, rows: IntArray | None) -> tuple[tuple[Any, ...], Statistics]:
+        """The steps fitted to these rows (None: all), and the statistics of what they make of them."""
+        cells, matrix, codes = bool(self.conditions), self.matrix, self.codes
+        if not front_end.steps:
+            return (), Statistics.from_codes(matrix, codes, self.labels, self.conditions, rows=rows, cells=cells)
+        matrix, codes = (matrix, codes) if rows is None else (matrix[rows], codes[rows])
+        try:
+            steps, X = front_end.fitted(matrix, codes[:, 0])
+        except InputError as error:
+            if rows is None:
+                raise
+            speakers = len(np.unique(codes[:, 0]))
+            where = f"the front end does not fit a fold of {len(codes)} training samples of {speakers} speakers"
+            raise InputError(f"{where}: {error}", parameter="front_end") from None
+        everything = np.arange(len(X))
+        return steps, Statistics.from_codes(X, codes, self.labels, self.conditions, rows=everything, cells=cells)
 
 
 def make_folds(X: Any, y: Any, channels: Any, cv: Any, rng: np.random.Generator) -> Folds:
     """Divide the speakers among folds; ``cv`` is as in ``JointPLDACV``."""
     matrix = sample_matrix.as_matrix(X)
     codes, labels, conditions = encode_all(y, channels, len(matrix))
-    encoded = _Encoded(matrix, codes, labels, conditions)
     if isinstance(cv, numbers.Integral | str) or not (hasattr(cv, "split") or isinstance(cv, Iterable)):
-        return _random_folds(encoded, int(check_number("cv", cv, 2, whole=True)), rng)
-    splits = cv.split(matrix, codes[:, 0], groups=codes[:, 0]) if hasattr(cv, "split") else cv
-    folds = [_fold_of_split(encoded, split, rng) for split in splits]
-    if len(folds) < 2:
-        raise InputError(f"expected two splits or more, got {len(folds)}.", parameter="cv")
-    return Folds(encoded.statistics(None), tuple(folds))
+        splits = _random_splits(codes, int(check_number("cv", cv, 2, whole=True)), rng)
+    else:
+        rows = cv.split(matrix, codes[:, 0], groups=codes[:, 0]) if hasattr(cv, "split") else cv
+        splits = [_split_of_rows(codes, labels[0], split, rng) for split in rows]
+        if len(splits) < 2:
+            raise InputError(f"expected two splits or more, got {len(splits)}.", parameter="cv")
+    return Folds(matrix, codes, labels, conditions, tuple(splits))
 
 
-@dataclass(frozen=True)
-class _Encoded:
-    """Samples with encoded labels; see ``encode_all``."""
-
-    matrix: AnyArray
-    codes: IntArray
-    labels: tuple[tuple[Hashable, ...], ...]
-    conditions: tuple[str, ...]
-
-    def statistics(self, rows: IntArray | None) -> Statistics:
-        """Statistics of these rows, or of all. Weights of 1 keep the rounding that folds have always had."""
-        weights, cells = None if rows is None else np.ones(len(rows)), bool(self.conditions)
-        encoded = self.matrix, self.codes, self.labels, self.conditions
-        return Statistics.from_codes(*encoded, rows=rows, weights=weights, cells=cells)
-
-    def fold(self, training: Statistics, rows: IntArray, rng: np.random.Generator) -> Fold:
-        """A fold that holds out these rows, of which it keeps a limited number."""
-        rows = rows[trial_rows(self.codes[rows], rng)]
-        X, codes = np.asarray(self.matrix[rows], dtype=np.float64), self.codes[rows]
-        return Fold(training, X, codes, all_pairs(codes), tuple(self.labels[1:]))
+def _split(codes: IntArray, training: IntArray, rows: IntArray, rng: np.random.Generator) -> Split:
+    """A split that holds out these rows, of which it keeps a limited number."""
+    rows = rows[trial_rows(codes[rows], rng)]
+    return Split(training, rows, codes[rows], all_pairs(codes[rows]))
 
 
-def _random_folds(encoded: _Encoded, number: int, rng: np.random.Generator) -> Folds:
-    """Folds of random speakers; the training statistics of each are sums of the others', so samples are read once."""
-    codes = encoded.codes
+def _random_splits(codes: IntArray, number: int, rng: np.random.Generator) -> list[Split]:
+    """Splits of random speakers."""
     speakers = int(codes[:, 0].max()) + 1
     several = np.bincount(codes[:, 0]) > 1
     number = min(number, speakers // 2, int(np.count_nonzero(several)))
@@ -133,56 +165,57 @@ def _random_folds(encoded: _Encoded, number: int, rng: np.random.Generator) -> F
     members = np.concatenate([rng.permutation(np.flatnonzero(group)) for group in (several, ~several)])
     fold_of[members] = np.arange(speakers) % number
     which = fold_of[codes[:, 0]]
-    rows = [np.flatnonzero(which == i) for i in range(number)]
-    parts = [encoded.statistics(rows[i]) for i in range(number)]
-    folds = [
-        encoded.fold(Statistics.sum(part for j, part in enumerate(parts) if j != i), rows[i], rng)
-        for i in range(number)
-    ]
-    return Folds(Statistics.sum(parts), tuple(folds))
+    return [_split(codes, np.flatnonzero(which != i), np.flatnonzero(which == i), rng) for i in range(number)]
 
 
-def _fold_of_split(encoded: _Encoded, split: Any, rng: np.random.Generator) -> Fold:
-    """A fold from the rows to train on and the rows to hold out."""
+def _split_of_rows(codes: IntArray, speakers: tuple[Hashable, ...], split: Any, rng: np.random.Generator) -> Split:
+    """A split from the rows to train on and the rows to hold out."""
     try:
         train, test = (np.asarray(rows).astype(np.int64, casting="safe") for rows in split)
     except (TypeError, ValueError):
         problem = "expected a number of folds, a scikit-learn splitter, or pairs of row numbers (train, test)."
         raise InputError(problem, parameter="cv") from None
-    both = np.intersect1d(encoded.codes[train, 0], encoded.codes[test, 0])
+    both = np.intersect1d(codes[train, 0], codes[test, 0])
     if len(both):
-        example = f"{len(both)} speaker(s) on both sides, such as {encoded.labels[0][int(both[0])]!r:.60}"
+        example = f"{len(both)} speaker(s) on both sides, such as {speakers[int(both[0])]!r:.60}"
         raise InputError(f"a split has {example}. Use GroupKFold, or a number of folds.", parameter="cv")
-    counts = np.bincount(encoded.codes[test, 0]) if len(test) else np.zeros(1, dtype=np.int64)
+    counts = np.bincount(codes[test, 0]) if len(test) else np.zeros(1, dtype=np.int64)
     if np.count_nonzero(counts) < 2 or counts.max() < 2:
         problem = "expected two or more held-out speakers in every split, one of them with two or more samples."
         raise InputError(problem, parameter="cv")
-    return encoded.fold(encoded.statistics(train), test, rng)
+    return _split(codes, train, test, rng)
 
 
-def moved_samples(fold: Fold, condition: int, distance: float, rng: np.random.Generator) -> Array:
-    """Held-out samples (n, d) moved to another channel of a condition.
-
-    A sample m of channel a becomes m + distance (mean of b - mean of a), for a random other channel b. The means are
-    those of the training speakers; a channel that none of them was heard in has the mean of all.
-    """
-    offsets, heard = _channel_offsets(fold.training, 1 + condition, fold.channel_labels[condition])
-    moved = fold.X.copy()
-    for i, own in enumerate(fold.codes[:, 1 + condition]):
+def other_channels(folds: Folds, i: int, condition: int, rng: np.random.Generator) -> IntArray:
+    """For each held-out sample of a split another channel of training, drawn at random; -1 where there is none."""
+    split = folds.splits[i]
+    heard = np.unique(folds.codes[split.training, 1 + condition])
+    heard = heard[heard != MISSING]
+    drawn = np.full(len(split.codes), MISSING)
+    for row, own in enumerate(split.codes[:, 1 + condition]):
         others = heard[heard != own]
         if len(others):
-            here = offsets[own] if own != MISSING else 0.0
-            moved[i] += distance * (offsets[rng.choice(others)] - here)
-    return moved
+            drawn[row] = rng.choice(others)
+    return drawn
 
 
-def _channel_offsets(training: Statistics, k: int, labels: tuple[Hashable, ...]) -> tuple[Array, IntArray]:
-    """Mean of each channel minus the mean of all, (channels, d), and the channels that occur in training."""
+def moved_samples(folds: Folds, fold: Fold, i: int, condition: int, to: IntArray, distance: float) -> Array:
+    """Held-out samples (m, d) moved to other channels of a condition.
+
+    A sample m of channel a becomes m + distance (mean of b - mean of a) for the channel b in ``to``. The means are
+    those of the training speakers; a channel that none of them was heard in has the mean of all.
+    """
+    offsets = _channel_offsets(fold.training, 1 + condition, folds.labels[1 + condition])
+    own, moves = folds.splits[i].codes[:, 1 + condition], to != MISSING
+    here = np.where((own != MISSING)[:, None], offsets[own], 0.0)
+    result: Array = fold.X + np.where(moves[:, None], distance * (offsets[to] - here), 0.0)
+    return result
+
+
+def _channel_offsets(training: Statistics, k: int, labels: tuple[Hashable, ...]) -> Array:
+    """Mean of each channel minus the mean of all, (channels, d); 0 for channels that do not occur in training."""
     place = {label: i for i, label in enumerate(labels)}
     where = np.array([place[label] for label in training.labels[k]], dtype=np.int64)
-    sums, counts = np.zeros((len(labels), training.n_features)), np.zeros(len(labels))
-    sums[where], counts[where] = training.level_sums(k), training.level_counts(k)
-    heard = np.flatnonzero(counts)
-    offsets = np.zeros_like(sums)
-    offsets[heard] = sums[heard] / counts[heard, None] + training.shift - training.mean
-    return offsets, heard
+    offsets = np.zeros((len(labels), training.n_features))
+    offsets[where] = training.level_sums(k) / training.level_counts(k)[:, None] + training.shift - training.mean
+    return offsets

@@ -12,6 +12,7 @@ from jointplda._typing import Array, IntArray
 from jointplda.metrics import cllr, min_cllr
 from jointplda.model.resolve import default_channel_ranks
 from jointplda.model.settings import ModelSettings
+from jointplda.preprocessing.front_ends import FrontEnd
 from jointplda.progress import Progress, ProgressCallback
 from jointplda.scoring.pairs import PairModel, PairScorer, PreparedSide
 from jointplda.selection.candidates import (
@@ -23,7 +24,7 @@ from jointplda.selection.candidates import (
 )
 from jointplda.selection.design import Design
 from jointplda.selection.fold_trials import type_weights
-from jointplda.selection.folds import Folds, Recipe, moved_samples
+from jointplda.selection.folds import Folds, Recipe, moved_samples, other_channels
 from jointplda.selection.held_out_calibration import CalibrationTrials, HeldOutCllr
 
 FIRST_STRENGTHS = (0.3, 1.0, 3.0)
@@ -40,13 +41,15 @@ SAME_CHANNEL = 0.5
 class Search:
     """A search over candidates, which keeps the results of all of them.
 
-    ``base`` has the settings that are not searched. ``channel_priors`` are strengths of the priors of U, and
-    ``interaction`` the form of the interaction, if they are not to be chosen. Folds run on ``threads`` threads.
+    The first of the ``front_ends`` stays unless another is clearly better. ``base`` has the settings that are not
+    searched. ``channel_priors`` are strengths of the priors of U, and ``interaction`` the form of the interaction, if
+    they are not to be chosen. Folds run on ``threads`` threads.
     """
 
     def __init__(
         self,
         folds: Folds,
+        front_ends: tuple[FrontEnd, ...],
         design: Design,
         base: ModelSettings,
         rng: np.random.Generator,
@@ -55,40 +58,36 @@ class Search:
         interaction: float | str | None = None,
         threads: int | None = None,
     ) -> None:
-        self.folds, self.design, self.base, self.callback = folds, design, base, callback
-        self.channel_priors, self.threads = channel_priors, threads
+        self.folds, self.front_ends, self.design, self.base = folds, front_ends, design, base
+        self.callback, self.channel_priors, self.threads = callback, channel_priors, threads
+        self.statistics = folds.whole(front_ends[0]).statistics
         forms = CONFOUNDED_FORMS if design.confounded else FORMS
-        cells = [part.cells for part in folds.statistics.parts.values() if part.cells is not None]
+        cells = [part.cells for part in self.statistics.parts.values() if part.cells is not None]
         sizes = {size for of_part in cells for size in np.unique(of_part.counts).tolist()}
         if len(sizes) > MAX_CELL_SIZES:  # memory grows with the square of their number
             forms = tuple(form for form in forms if form != "full")
         self.forms = forms if interaction is None else (interaction,)
-        self.tried: dict[ModelSettings, CandidateResult] = {}
+        self.tried: dict[Recipe, CandidateResult] = {}
         self.interrupted = False
-        for fold in folds.folds:
-            fold.memory.goes_on = not design.confounded
-        self.moved: list[Array] = []
-        self.moved_rows: list[IntArray] = []
         self._move(rng)
 
     def _move(self, rng: np.random.Generator) -> None:
-        """Move samples to other channels if speakers and channels are confounded.
+        """Draw channels to which samples are moved if speakers and channels are confounded.
 
         Target pairs are then scored once more with one sample moved by the difference of the channel means, doubled if
         channels matter. They stand for cross-channel targets, of which there are too few.
         """
         tests = [(k, test) for k, test in enumerate(self.design.tests) if test is not None]
-        condition, test = max(tests, key=lambda numbered: numbered[1].matters, default=(0, None))
-        for fold in self.folds.folds:
-            if test is None:
-                self.moved.append(fold.X)
-                self.moved_rows.append(np.zeros((0, 2), dtype=np.int64))
-            else:
-                distance = SHIFT_IF_CHANNELS_MATTER if test.matters else SHIFT_ELSE
-                self.moved.append(moved_samples(fold, condition, distance, rng))
-                self.moved_rows.append(fold.pairs.rows[fold.pairs.target])
+        self.moved_condition, test = max(tests, key=lambda numbered: numbered[1].matters, default=(0, None))
+        self.distance = SHIFT_IF_CHANNELS_MATTER if test is not None and test.matters else SHIFT_ELSE
+        self.moved_to: list[IntArray] = []
+        self.moved_rows = [np.zeros((0, 2), dtype=np.int64) for _ in self.folds.splits]
+        if test is not None:
+            for i, split in enumerate(self.folds.splits):
+                self.moved_to.append(other_channels(self.folds, i, self.moved_condition, rng))
+                self.moved_rows[i] = split.pairs.rows[split.pairs.target]
 
-    def run(self) -> CandidateResult:
+    def run(self) -> Recipe:
         """Try the candidates that the design calls for, and choose."""
         try:
             best = self._refined(self._strength())
@@ -97,9 +96,9 @@ class Search:
                 raise
             self.interrupted = True
             best = min(self.tried.values(), key=lambda result: result.criterion)
-        best = replace(best, chosen=True)
-        self.tried[best.candidate] = best
-        return best
+        chosen = next(recipe for recipe, result in self.tried.items() if result is best)
+        self.tried[chosen] = replace(best, chosen=True)
+        return chosen
 
     def _strength(self) -> CandidateResult:
         """Choose one strength for the priors of the noise and of the speaker.
@@ -108,7 +107,7 @@ class Search:
         with fewer than 20 speakers the one-standard-error rule then chooses. If they are confounded, no trial shows how
         a channel changes a speaker, which shrinkage protects from: the same rule chooses, among strong priors only.
         """
-        ranks, shares = default_channel_ranks(self.folds.statistics), self.design.shares()
+        ranks, shares = default_channel_ranks(self.statistics), self.design.shares()
         ranks = tuple(rank if share else 0 for rank, share in zip(ranks, shares, strict=True))
         strengths = self.channel_priors or (CHANNEL_PRIOR,) * len(ranks)
         priors = tuple(prior if rank else 0.0 for rank, prior in zip(ranks, strengths, strict=True))
@@ -116,7 +115,7 @@ class Search:
         start = replace(self.base, channel_rank=ranks, channel_share=shares, channel_prior=priors, interaction=form)
 
         def attempt(strength: float) -> CandidateResult:
-            return self.attempt(replace(start, noise_prior=strength, speaker_prior=strength))
+            return self.attempt(self.front_ends[0], replace(start, noise_prior=strength, speaker_prior=strength))
 
         if self.design.confounded:
             return strongest([attempt(s) for s in CONFOUNDED_STRENGTHS])
@@ -132,59 +131,65 @@ class Search:
     def _refined(self, best: CandidateResult) -> CandidateResult:
         """Try changes of one setting each, and keep what is clearly better."""
         options = {"confounded": self.design.confounded, "channel_priors": self.channel_priors is None}
+        front_end = next(one for one in self.front_ends if one.name == best.front_end)
         for candidate in changed_settings(best.candidate, self.forms, **options):
-            result = self.attempt(candidate)
+            result = self.attempt(front_end, candidate)
             if result.criterion < best.criterion and worse(best, result):
                 best = result
         return best
 
-    def attempt(self, candidate: ModelSettings) -> CandidateResult:
+    def attempt(self, front_end: FrontEnd, candidate: ModelSettings) -> CandidateResult:
         """Fit a candidate to the speakers of all other folds and score those of each, unless this was done before."""
-        if candidate not in self.tried:
+        recipe = Recipe(front_end, candidate)
+        if recipe not in self.tried:
             began = time.perf_counter()
-            number = len(self.folds.folds)
+            number = len(self.folds.splits)
             criteria, costs = [0.0] * number, [0.0] * number
 
             def work(piece: slice) -> None:
                 for i in range(piece.start, piece.stop):
-                    pairs = self.folds.folds[i].pairs
-                    values = self._scores(candidate, i)[: len(pairs.target)]
+                    pairs = self.folds.splits[i].pairs
+                    values = self._scores(recipe, i)[: len(pairs.target)]
                     weights = type_weights(pairs.target, pairs.same_channel)
                     criteria[i] = min_cllr(values, pairs.target, weights)
                     costs[i] = cllr(values, pairs.target, weights)
 
             in_pieces(work, number, 1, self.threads)
-            result = CandidateResult(candidate, tuple(criteria), tuple(costs), time.perf_counter() - began)
-            self.tried[candidate] = result
+            seconds = time.perf_counter() - began
+            result = CandidateResult(candidate, tuple(criteria), tuple(costs), seconds, front_end=front_end.name)
+            self.tried[recipe] = result
             if self.callback is not None:
                 self.callback(Progress("settings", len(self.tried), None, result))
-        return self.tried[candidate]
+        return self.tried[recipe]
 
-    def _scores(self, candidate: ModelSettings, i: int) -> Array:
+    def _scores(self, recipe: Recipe, i: int) -> Array:
         """Raw log-likelihood ratios of all pairs of a fold, and of its moved targets, averaged over channels."""
-        fold = self.folds.folds[i]
-        fitted = fold.fitted(Recipe(candidate))
+        fold, rows = self.folds.fold(recipe.front_end, i), self.folds.splits[i].pairs.rows
+        fold.memory.goes_on = not self.design.confounded
+        fitted = fold.fitted(recipe.settings)
         if fitted.trace.interrupted:
             raise KeyboardInterrupt
         model = PairModel.of(fitted.scored)
         priors = np.full((len(fitted.conditions_used), 2), SAME_CHANNEL)
         side = model.side(fold.X, threads=1)
-        scores = [_matrix(side, side, priors)[*fold.pairs.rows.T]]
+        scores = [_matrix(side, side, priors)[*rows.T]]
         if len(self.moved_rows[i]):
-            scores.append(_matrix(side, model.side(self.moved[i], threads=1), priors)[*self.moved_rows[i].T])
+            to, condition = self.moved_to[i], self.moved_condition
+            moved = moved_samples(self.folds, fold, i, condition, to, self.distance)
+            scores.append(_matrix(side, model.side(moved, threads=1), priors)[*self.moved_rows[i].T])
         return np.concatenate(scores)
 
-    def calibration_trials(self, candidate: ModelSettings) -> CalibrationTrials:
-        """The held-out pairs of all folds, and the moved targets, with the scores of a candidate.
+    def calibration_trials(self, recipe: Recipe) -> CalibrationTrials:
+        """The held-out pairs of all folds, and the moved targets, with the scores of a recipe.
 
         They are computed again, since the folds remember its fits.
         """
         target, same, fold_of, scores = [], [], [], []
-        for i, (fold, rows) in enumerate(zip(self.folds.folds, self.moved_rows, strict=True)):
-            scores.append(self._scores(candidate, i))
-            target += [fold.pairs.target, np.ones(len(rows), dtype=bool)]
-            same += [fold.pairs.same_channel, np.zeros(len(rows), dtype=bool)]
-            fold_of.append(np.full(len(fold.pairs.target) + len(rows), i))
+        for i, (split, rows) in enumerate(zip(self.folds.splits, self.moved_rows, strict=True)):
+            scores.append(self._scores(recipe, i))
+            target += [split.pairs.target, np.ones(len(rows), dtype=bool)]
+            same += [split.pairs.same_channel, np.zeros(len(rows), dtype=bool)]
+            fold_of.append(np.full(len(split.pairs.target) + len(rows), i))
         targets = np.concatenate(target)
         weights = type_weights(targets, np.concatenate(same))
         return CalibrationTrials(np.concatenate(scores), targets, weights, np.concatenate(fold_of))

@@ -1,0 +1,80 @@
+"""Front ends: steps between embeddings and a model, which a search fits inside its folds."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sklearn.base import clone
+
+from jointplda._typing import AnyArray, IntArray
+from jointplda.errors import InputError
+from jointplda.preprocessing.steps import PCA, Center, LengthNorm, Reduce, Step
+
+GIVEN = "given"
+
+
+@dataclass(frozen=True)
+class FrontEnd:
+    """A named sequence of steps that are not fitted."""
+
+    name: str
+    steps: tuple[Any, ...]
+
+    def fitted(self, X: AnyArray, y: IntArray) -> tuple[tuple[Any, ...], AnyArray]:
+        """The steps fitted to samples X (n, d) of speakers y (n,), and the samples that they make of X."""
+        steps = []
+        for step in self.steps:
+            steps.append(clone(step).fit(X, y))
+            X = steps[-1].transform(X)
+        return tuple(steps), X
+
+    def sized(self, samples: int, dimension: int, speakers: int) -> "FrontEnd":
+        """The same with the number of components decided by the size of all training data, so that folds agree."""
+        steps = list(self.steps)
+        for i, step in enumerate(steps):
+            if not isinstance(step, Step):
+                break  # what it leaves is not known before it is fitted
+            left = step.kept(samples, dimension, speakers)
+            if isinstance(step, Reduce):
+                steps[i] = PCA(left) if left < dimension else Center()
+            dimension = left
+        return replace(self, steps=tuple(steps))
+
+    def dimension(self, samples: int, dimension: int, speakers: int) -> int:
+        """Dimension of the result, as far as it is known before the steps are fitted."""
+        for step in self.steps:
+            dimension = step.kept(samples, dimension, speakers) if isinstance(step, Step) else dimension
+        return dimension
+
+
+NONE = (FrontEnd("none", ()),)
+AUTO = (FrontEnd("length norm", (Center(), LengthNorm(), Reduce())),)
+"""What automatic settings try; the first stays unless another is clearly better."""
+
+
+def applied(steps: Sequence[Any], X: Any) -> Any:
+    """Samples after fitted steps."""
+    for step in steps:
+        X = step.transform(X)
+    return X
+
+
+def front_ends_of(front_end: Any) -> tuple[FrontEnd, ...]:
+    """The front ends that a search tries: "auto" for several, "none", or the one that the user gives."""
+    if isinstance(front_end, str):
+        if front_end not in ("auto", "none"):
+            raise InputError(f'expected "auto", "none" or steps, got {front_end!r:.60}.', parameter="front_end")
+        return AUTO if front_end == "auto" else NONE
+    if hasattr(front_end, "steps"):
+        front_end = [step for _, step in front_end.steps]
+    elif hasattr(front_end, "transform"):
+        front_end = [front_end]
+    if not isinstance(front_end, Sequence):
+        problem = f'expected "auto", "none", a pipeline or a list of steps, got {type(front_end).__name__}.'
+        raise InputError(problem, parameter="front_end")
+    steps = tuple(step for step in front_end if step is not None and step != "passthrough")
+    for step in steps:
+        if not (hasattr(step, "fit") and hasattr(step, "transform")) or isinstance(step, type):
+            problem = f"expected transformers that are not fitted, such as PCA(60), got {step!r:.60}."
+            raise InputError(problem, parameter="front_end")
+    return (FrontEnd(GIVEN, steps),)
