@@ -31,7 +31,7 @@ def test_train_is_the_automatic_model(automatic, files):
     path, done, pipe = automatic
     stored = Pipeline.load(path)
     assert [name for name, _ in stored.steps] == ["jointpldacv"]
-    assert [name for name, _ in stored[-1].best_estimator_.steps] == ["center-1", "lengthnorm", "center-2", "jointplda"]
+    assert [name for name, _ in stored[-1].best_estimator_.steps] == ["center", "jointplda"]
     found, expected = stored[-1].best_estimator_[-1], pipe[-1].best_estimator_[-1]
     for name in ("mean_", "V_", "U_", "D_"):
         assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-6, atol=1e-9)
@@ -76,7 +76,7 @@ def test_tune_shows_what_was_tried(automatic, files, tmp_path):
     picture = ElementTree.parse(tmp_path / "p.svg").getroot()
     assert len(picture.findall(".//{http://www.w3.org/2000/svg}circle")) == len(pipe[-1].candidates_)
     done = json.loads(run("tune", *given, "--json").stdout)
-    assert done["chosen"] == {"front_end": "length norm", **pipe[-1].best_params_}
+    assert done["chosen"] == {"front_end": "no length norm", **pipe[-1].best_params_}
     assert [one["criterion"] for one in done["candidates"]] == pytest.approx(
         [one.criterion for one in pipe[-1].candidates_]
     )
@@ -159,8 +159,8 @@ def test_two_calibrations_are_said(automatic, files, tmp_path):
 def test_info_of_an_automatic_model(automatic):
     path, _, pipe = automatic
     done = json.loads(run("info", path, "--json").stdout)
-    assert done["chosen"] == {"front_end": "length norm", **pipe[-1].best_params_}
-    assert done["preprocessing"] == ["Center()", "LengthNorm()", "Center()"]
+    assert done["chosen"] == {"front_end": "no length norm", **pipe[-1].best_params_}
+    assert done["preprocessing"] == ["Center()"]
     assert done["calibration"]["scale"] == pytest.approx(pipe[-1].best_estimator_[-1].calibration_.scale, rel=1e-6)
     assert done["candidates"] == len(pipe[-1].candidates_)
 
@@ -188,7 +188,7 @@ def test_many_attempts_are_cut_to_the_best(automatic):
 def test_what_was_chosen_can_be_given_by_hand_and_goes_on(automatic, files, tmp_path):
     path, _, pipe = automatic
     folder, train, *_ = files
-    chosen, given = pipe[-1].best_params_, [*train_arguments(folder, "tsv"), "--center", "--length-norm"]
+    chosen, given = pipe[-1].best_params_, [*train_arguments(folder, "tsv"), "--center"]
     options = {
         "--noise-prior": chosen["noise_prior"], "--speaker-prior": chosen["speaker_prior"],
         "--channel-rank": chosen["channel_rank"][0], "--channel-prior": chosen["channel_prior"][0],
@@ -198,7 +198,7 @@ def test_what_was_chosen_can_be_given_by_hand_and_goes_on(automatic, files, tmp_
     each = [text for option in options.items() for text in option]
     done = run("train", *given, *each, "--out", tmp_path / "m")
     assert f"U of rank {chosen['channel_rank'][0]} (language)" in done.stdout
-    found, X = Pipeline.load(tmp_path / "m"), pipe[-1].best_estimator_[:2].transform(train.X)
+    found, X = Pipeline.load(tmp_path / "m"), pipe[-1].best_estimator_[:1].transform(train.X)
     expected = JointPLDA(max_iter=25, tol=1e-3, **chosen).fit(X, train.speaker, channels=train.language)
     for name in ("V_", "U_", "D_"):
         assert_allclose(getattr(found[-1], name), getattr(expected, name), rtol=1e-6, atol=1e-8)

@@ -40,6 +40,7 @@ def fit_affine(
     prior: float = 0.5,
     weights: ArrayLike | None = None,
     label_smoothing: float = 0.0,
+    towards_scores: bool = False,
 ) -> AffineCalibration:
     """Fit scale a and offset b.
 
@@ -58,6 +59,9 @@ def fit_affine(
     label_smoothing : float
         Label smoothing: targets are fitted as 1 - s, non-targets as s. With s = 1 / (n + 2), the rule of succession
         for n independent cases, log-likelihood ratios stay within what n cases can support.
+    towards_scores : bool
+        Smooth labels towards what the scores say as they are: a label t is fitted as (1 - s) t + s / (1 + e^-(score +
+        l)). Log-likelihood ratios that the trials do not contradict then stay as they are.
 
     Notes
     -----
@@ -75,7 +79,10 @@ def fit_affine(
     if spread <= 1e-12 * max(abs(centre), 1e-300):
         raise InputError("all scores are equal, so that no calibration can be fitted.", parameter="scores")
     z = (values - centre) / spread
+    shift = float(np.log(prior / (1 - prior)))
     truth = np.where(mask, 1.0 - label_smoothing, label_smoothing)
+    if towards_scores:
+        truth = (1.0 - label_smoothing) * mask + label_smoothing * expit(values + shift)
     separated = values[mask].min() >= values[~mask].max() or values[mask].max() <= values[~mask].min()
     if separated and not label_smoothing:
         warn(
@@ -85,7 +92,7 @@ def fit_affine(
         targets, nontargets = np.count_nonzero(mask), np.count_nonzero(~mask)
         truth = np.where(mask, (targets + 1) / (targets + 2), 1 / (nontargets + 2))
     weight = share * np.where(mask, prior / share[mask].sum(), (1 - prior) / share[~mask].sum())
-    a, b = _newton(z, truth, weight, float(np.log(prior / (1 - prior))))
+    a, b = _newton(z, truth, weight, shift)
     if a <= 0:
         warn(
             "targets score lower than non-targets, so that the calibration reverses the order of scores. Check the "

@@ -48,7 +48,10 @@ class FrontEnd:
 
 
 NONE = (FrontEnd("none", ()),)
-AUTO = (FrontEnd("length norm", (Center(), LengthNorm(), Reduce())),)
+AUTO = (
+    FrontEnd("length norm", (Center(), LengthNorm(), Reduce())),
+    FrontEnd("no length norm", (Reduce(),)),
+)
 """What automatic settings try; the first stays unless another is clearly better."""
 
 

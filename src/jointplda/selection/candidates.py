@@ -47,6 +47,11 @@ class CandidateResult:
         """Standard error of this mean."""
         return _standard_error(self.min_cllrs)
 
+    @property
+    def cllr(self) -> float:
+        """Mean of Cllr over folds."""
+        return float(np.mean(self.cllrs))
+
 
 def _standard_error(values: Any) -> float:
     return float(np.std(values, ddof=1) / np.sqrt(len(values)))
@@ -58,10 +63,19 @@ def strongest(results: Sequence[CandidateResult]) -> CandidateResult:
     return [result for result in results if not worse(result, best)][-1]
 
 
-def worse(result: CandidateResult, other: CandidateResult) -> bool:
-    """Whether a result is worse than another by more than one standard error of their difference over folds."""
+def best_calibrated(results: Sequence[CandidateResult]) -> CandidateResult:
+    """The result of lowest Cllr among those within one standard error of the lowest minCllr.
+
+    minCllr sees ranks alone: it is noisy where there are few errors, and 0 for all where there are none.
+    """
+    best = min(results, key=lambda result: result.criterion)
+    return min((result for result in results if not worse(result, best)), key=lambda result: result.cllr)
+
+
+def worse(result: CandidateResult, other: CandidateResult, errors: float = 1.0) -> bool:
+    """Whether a result is worse than another by more than so many standard errors of their difference over folds."""
     difference = np.subtract(result.min_cllrs, other.min_cllrs)
-    return bool(difference.mean() > _standard_error(difference) + 1e-12)
+    return bool(difference.mean() > errors * _standard_error(difference) + 1e-12)
 
 
 def changed_settings(

@@ -12,6 +12,7 @@ from jointplda._typing import AnyArray, Array, IntArray
 from jointplda._validation import check_number
 from jointplda.errors import InputError
 from jointplda.labels import MISSING
+from jointplda.linalg import sums_by_level
 from jointplda.model.fit import FitMemory, fit
 from jointplda.model.fitted import FittedModel
 from jointplda.model.settings import ModelSettings
@@ -54,6 +55,8 @@ class Fold:
 
     Attributes
     ----------
+    steps : tuple of transformers
+        The front end.
     training : Statistics
         Statistics of the training samples.
     X : (m, d)
@@ -62,6 +65,7 @@ class Fold:
         What fits to the training samples share.
     """
 
+    steps: tuple[Any, ...]
     training: Statistics
     X: Array
     memory: FitMemory
@@ -108,8 +112,23 @@ class Folds:
         if key not in self.made:
             steps, training = self._prepared(front_end, split.training)
             X = np.asarray(applied(steps, self.matrix[split.held_out]), dtype=np.float64)
-            self.made[key] = Fold(training, X, FitMemory())
+            self.made[key] = Fold(steps, training, X, FitMemory())
         return self.made[key]
+
+    def stretched(self, fold: Fold, i: int, factor: float) -> Array:
+        """Samples held out, each ``factor`` times as far from the mean of its speaker, after the front end: (m, d).
+
+        They make trials like those of the fold, but harder.
+        """
+        if factor == 1.0:
+            return fold.X
+        split = self.splits[i]
+        X, (_, own) = (
+            np.asarray(self.matrix[split.held_out], np.float64),
+            np.unique(split.codes[:, 0], return_inverse=True),
+        )
+        means = (sums_by_level(own, X, int(own.max()) + 1) / np.bincount(own)[:, None])[own]
+        return np.asarray(applied(fold.steps, means + factor * (X - means)), dtype=np.float64)
 
     def _prepared(self, front_end: FrontEnd, rows: IntArray | None) -> tuple[tuple[Any, ...], Statistics]:
         """The steps fitted to these rows (None: all), and the statistics of what they make of them."""
@@ -199,8 +218,10 @@ def other_channels(folds: Folds, i: int, condition: int, rng: np.random.Generato
     return drawn
 
 
-def moved_samples(folds: Folds, fold: Fold, i: int, condition: int, to: IntArray, distance: float) -> Array:
-    """Held-out samples (m, d) moved to other channels of a condition.
+def moved_samples(
+    folds: Folds, fold: Fold, i: int, condition: int, to: IntArray, distance: float, X: Array | None = None
+) -> Array:
+    """Held-out samples X (m, d), of a fold if not given, moved to other channels of a condition.
 
     A sample m of channel a becomes m + distance (mean of b - mean of a) for the channel b in ``to``. The means are
     those of the training speakers; a channel that none of them was heard in has the mean of all.
@@ -208,7 +229,7 @@ def moved_samples(folds: Folds, fold: Fold, i: int, condition: int, to: IntArray
     offsets = _channel_offsets(fold.training, 1 + condition, folds.labels[1 + condition])
     own, moves = folds.splits[i].codes[:, 1 + condition], to != MISSING
     here = np.where((own != MISSING)[:, None], offsets[own], 0.0)
-    result: Array = fold.X + np.where(moves[:, None], distance * (offsets[to] - here), 0.0)
+    result: Array = (fold.X if X is None else X) + np.where(moves[:, None], distance * (offsets[to] - here), 0.0)
     return result
 
 

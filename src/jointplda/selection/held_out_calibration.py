@@ -42,6 +42,8 @@ class HeldOutCllr:
     speakers, trials : int
     cross_channel_targets : bool
         Whether enough speakers were heard in two channels; if not, target samples were moved to other channels.
+    separable : bool
+        Whether every target scores higher than every non-target, so that the trials do not show how far scores may go.
     """
 
     raw_cllr: float
@@ -50,6 +52,7 @@ class HeldOutCllr:
     speakers: int
     trials: int
     cross_channel_targets: bool
+    separable: bool = False
 
     @property
     def overconfident(self) -> bool:
@@ -68,26 +71,38 @@ def calibrate_held_out(
 ) -> tuple[AffineCalibration | None, HeldOutCllr]:
     """Fit a calibration to the pairs of held-out speakers, and measure Cllr before and after it.
 
-    The label smoothing is 1 / (speakers + 2), the rule of succession, or 0 if speakers and channels are crossed, there
-    are 20 or more speakers, and that gives a lower Cllr on held-out folds. The calibration is None if targets do not
-    score higher than non-targets.
+    Label smoothing of 1 / (speakers + 2), the rule of succession, keeps scores within what so many speakers support. If
+    speakers and channels are confounded it stays; if they are crossed and there are 20 or more speakers, there is none
+    where that gives a lower Cllr on held-out folds.
+
+    Trials that contradict the raw log-likelihood ratios nowhere do not say how far these may go. Where a threshold
+    separates the trials, labels are smoothed towards the ratios themselves; and ratios of crossed speakers that cost
+    less than one error in as many speakers stay as they are. The calibration is None if targets do not score higher
+    than non-targets.
     """
     scores, target, weights, _ = trials
+    raw, smoothing = cllr(scores, target, weights), 1.0 / (speakers + 2)
+    separable = bool(scores[target].min() > scores[~target].max())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
-        smoothing = 1.0 / (speakers + 2)
-        if not confounded and speakers >= FEW_SPEAKERS:
-            smoothing = min((0.0, smoothing), key=lambda candidate: _held_out_cllr(trials, candidate))
-        fitted = fit_affine(scores, target, weights=weights, label_smoothing=smoothing)
+        if not confounded and raw <= -np.log2(1.0 - smoothing):
+            fitted = AffineCalibration(1.0, 0.0)
+        elif separable:
+            fitted = fit_affine(scores, target, weights=weights, label_smoothing=smoothing, towards_scores=True)
+        else:
+            if not confounded and speakers >= FEW_SPEAKERS:
+                smoothing = min((0.0, smoothing), key=lambda candidate: _held_out_cllr(trials, candidate))
+            fitted = fit_affine(scores, target, weights=weights, label_smoothing=smoothing)
     calibration = fitted if fitted.scale > 0 else None
     after = scores if calibration is None else calibration.apply(scores)
     checked = HeldOutCllr(
-        raw_cllr=cllr(scores, target, weights),
+        raw_cllr=raw,
         calibrated_cllr=cllr(after, target, weights),
         min_cllr=min_cllr(scores, target, weights),
         speakers=speakers,
         trials=len(target),
         cross_channel_targets=not confounded,
+        separable=separable,
     )
     return calibration, checked
 

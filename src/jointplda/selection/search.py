@@ -17,6 +17,7 @@ from jointplda.progress import Progress, ProgressCallback
 from jointplda.scoring.pairs import PairModel, PairScorer, PreparedSide
 from jointplda.selection.candidates import (
     CandidateResult,
+    best_calibrated,
     changed_settings,
     neighbours,
     strongest,
@@ -33,9 +34,10 @@ FORMS: tuple[float | str, ...] = ("proportional", "full", 0.0)
 CONFOUNDED_FORMS: tuple[float | str, ...] = ("split", "proportional")
 MAX_CELL_SIZES = 3
 CHANNEL_PRIOR = 1.0
-MIN_SPEAKERS = 20
 SHIFT_IF_CHANNELS_MATTER, SHIFT_ELSE = 2.0, 1.0
 SAME_CHANNEL = 0.5
+FAR_BETTER = 2.0  # standard errors
+TOO_EASY, MOST_STRETCH = 0.01, 64.0  # minCllr in bits, and a factor
 
 
 class Search:
@@ -68,7 +70,7 @@ class Search:
             forms = tuple(form for form in forms if form != "full")
         self.forms = forms if interaction is None else (interaction,)
         self.tried: dict[Recipe, CandidateResult] = {}
-        self.interrupted = False
+        self.interrupted, self.stretch = False, 1.0
         self._move(rng)
 
     def _move(self, rng: np.random.Generator) -> None:
@@ -90,7 +92,7 @@ class Search:
     def run(self) -> Recipe:
         """Try the candidates that the design calls for, and choose."""
         try:
-            best = self._refined(self._strength())
+            best = self._refined(self._before(self._strength()))
         except KeyboardInterrupt:
             if not self.tried:
                 raise
@@ -103,9 +105,12 @@ class Search:
     def _strength(self) -> CandidateResult:
         """Choose one strength for the priors of the noise and of the speaker.
 
-        If speakers and channels are crossed, stronger and weaker priors are tried until the best has worse neighbours;
-        with fewer than 20 speakers the one-standard-error rule then chooses. If they are confounded, no trial shows how
-        a channel changes a speaker, which shrinkage protects from: the same rule chooses, among strong priors only.
+        If speakers and channels are crossed, stronger and weaker priors are tried until the best has worse neighbours.
+        If they are confounded, no trial shows how a channel changes a speaker, which shrinkage protects from: the
+        strongest within one standard error of the best is taken, among strong priors only.
+
+        Trials so easy that the criterion rests on a handful of them, or on none, are made harder first, for all
+        candidates alike: held-out samples are moved to twice, four times ... their distance from their speaker's mean.
         """
         ranks, shares = default_channel_ranks(self.statistics), self.design.shares()
         ranks = tuple(rank if share else 0 for rank, share in zip(ranks, shares, strict=True))
@@ -117,16 +122,34 @@ class Search:
         def attempt(strength: float) -> CandidateResult:
             return self.attempt(self.front_ends[0], replace(start, noise_prior=strength, speaker_prior=strength))
 
+        while self.stretch < MOST_STRETCH and attempt(1.0).criterion < TOO_EASY:
+            self.stretch *= 2.0
+            self.tried.clear()
         if self.design.confounded:
             return strongest([attempt(s) for s in CONFOUNDED_STRENGTHS])
         done = {s: attempt(s) for s in FIRST_STRENGTHS}
         while True:
-            strength = min(done, key=lambda s: (done[s].criterion, -s))
+            strength = self._best(list(done.values())).candidate.noise_prior
             untried = [s for s in neighbours(strength) if s not in done]
             if not untried:
-                few = self.folds.speakers < MIN_SPEAKERS
-                return strongest([done[s] for s in sorted(done)]) if few else done[strength]
+                return done[strength]
             done |= {s: attempt(s) for s in untried}
+
+    def _best(self, results: list[CandidateResult]) -> CandidateResult:
+        """The best of some results; Cllr has a say only where the trials are as they are."""
+        return best_calibrated(results) if self.stretch == 1.0 else min(results, key=lambda result: result.criterion)
+
+    def _before(self, best: CandidateResult) -> CandidateResult:
+        """Try other front ends, with priors of the same strength, weaker and stronger, and keep what is far better."""
+        chosen, strength = best, best.candidate.noise_prior
+        for front_end in self.front_ends[1:]:
+            around = [strength] if self.design.confounded else [strength, *neighbours(strength)]
+            found = self._best([
+                self.attempt(front_end, replace(best.candidate, noise_prior=s, speaker_prior=s)) for s in around
+            ])  # fmt: skip
+            if worse(best, found, FAR_BETTER) and found.criterion < chosen.criterion:
+                chosen = found
+        return chosen
 
     def _refined(self, best: CandidateResult) -> CandidateResult:
         """Try changes of one setting each, and keep what is clearly better."""
@@ -134,7 +157,7 @@ class Search:
         front_end = next(one for one in self.front_ends if one.name == best.front_end)
         for candidate in changed_settings(best.candidate, self.forms, **options):
             result = self.attempt(front_end, candidate)
-            if result.criterion < best.criterion and worse(best, result):
+            if worse(best, result):
                 best = result
         return best
 
@@ -149,7 +172,7 @@ class Search:
             def work(piece: slice) -> None:
                 for i in range(piece.start, piece.stop):
                     pairs = self.folds.splits[i].pairs
-                    values = self._scores(recipe, i)[: len(pairs.target)]
+                    values = self._scores(recipe, i, self.stretch)[: len(pairs.target)]
                     weights = type_weights(pairs.target, pairs.same_channel)
                     criteria[i] = min_cllr(values, pairs.target, weights)
                     costs[i] = cllr(values, pairs.target, weights)
@@ -162,7 +185,7 @@ class Search:
                 self.callback(Progress("settings", len(self.tried), None, result))
         return self.tried[recipe]
 
-    def _scores(self, recipe: Recipe, i: int) -> Array:
+    def _scores(self, recipe: Recipe, i: int, stretch: float) -> Array:
         """Raw log-likelihood ratios of all pairs of a fold, and of its moved targets, averaged over channels."""
         fold, rows = self.folds.fold(recipe.front_end, i), self.folds.splits[i].pairs.rows
         fold.memory.goes_on = not self.design.confounded
@@ -171,11 +194,12 @@ class Search:
             raise KeyboardInterrupt
         model = PairModel.of(fitted.scored)
         priors = np.full((len(fitted.conditions_used), 2), SAME_CHANNEL)
-        side = model.side(fold.X, threads=1)
+        X = self.folds.stretched(fold, i, stretch)
+        side = model.side(X, threads=1)
         scores = [_matrix(side, side, priors)[*rows.T]]
         if len(self.moved_rows[i]):
             to, condition = self.moved_to[i], self.moved_condition
-            moved = moved_samples(self.folds, fold, i, condition, to, self.distance)
+            moved = moved_samples(self.folds, fold, i, condition, to, self.distance, X)
             scores.append(_matrix(side, model.side(moved, threads=1), priors)[*self.moved_rows[i].T])
         return np.concatenate(scores)
 
@@ -186,7 +210,7 @@ class Search:
         """
         target, same, fold_of, scores = [], [], [], []
         for i, (split, rows) in enumerate(zip(self.folds.splits, self.moved_rows, strict=True)):
-            scores.append(self._scores(recipe, i))
+            scores.append(self._scores(recipe, i, 1.0))
             target += [split.pairs.target, np.ones(len(rows), dtype=bool)]
             same += [split.pairs.same_channel, np.zeros(len(rows), dtype=bool)]
             fold_of.append(np.full(len(split.pairs.target) + len(rows), i))
