@@ -96,14 +96,22 @@ def test_the_search_says_how_confident_raw_scores_are(raw, best, text):
     candidate = ModelSettings(
         noise_prior=1.0, speaker_prior=2.0, channel_rank=(3,), channel_share=(1.0,), channel_prior=(0.5,)
     )
-    result = CandidateResult(candidate, (0.5, 0.7), (0.6, 0.8), 1.0, True)
+    result = CandidateResult(candidate, (0.5, 0.7), (0.6, 0.8), 1.0, True, "whitening")
     test = ChannelTest("room", 20, 4, 3.5, 0.01)
     model = SimpleNamespace(
         candidates_=(result,), design_=Design((0,), (test, None)), calibration_=AffineCalibration(0.5, -1.0),
-        held_out_cllr_=HeldOutCllr(raw, 0.6, best, 20, 100, cross_channel_targets=False),
+        held_out_cllr_=HeldOutCllr(raw, 0.6, best, 20, 100, cross_channel_targets=False, separable=True),
+        selection_=SimpleNamespace(stretch=4.0),
     )  # fmt: skip
-    facts = dict(settings_search.search_facts(model))
-    assert facts["settings"].startswith("noise prior 1, speaker prior 2, U of rank 3 with prior 0.5; chosen among 1")
+    facts = settings_search.search_facts(model)
+    assert [text for name, text in facts if not name] == [
+        "a threshold separates these trials: they do not show how far scores may go, which stay near raw",
+        "candidates were compared on harder trials, of samples 4 times as far from their speaker's mean",
+    ]
+    facts = dict(facts)
+    assert facts["settings"].startswith(
+        "front end whitening, noise prior 1, speaker prior 2, U of rank 3 with prior 0.5; chosen among 1"
+    )
     assert facts["test of room"] == "F 3.5, p 0.01 (20 speakers, 4 channels)"
     assert text in facts["held-out Cllr"]
     assert "no speaker was recorded in two channels" in facts["held-out Cllr"]

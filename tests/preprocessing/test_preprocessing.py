@@ -46,7 +46,7 @@ def test_whiten(data, shrinkage):
     X, s = data
     rest = [row - X[s == own].mean(axis=0) for row, own in zip(X, s)]
     within = sum(np.outer(row, row) for row in rest) / (len(X) - len(set(s)))
-    within += shrinkage * np.linalg.eigvalsh(within).mean() * np.eye(6)
+    within += shrinkage * np.diag(np.diag(within))
     found = Whiten(shrinkage).fit_transform(X, [f"speaker {one}" for one in s])
     # distances between whitened samples are those by the inverse of the covariance
     for i, j in ((0, 1), (5, 150), (30, 31)):
@@ -54,12 +54,20 @@ def test_whiten(data, shrinkage):
             (X[i] - X[j]) @ np.linalg.inv(within) @ (X[i] - X[j])
         )
     assert np.abs(found.mean(axis=0)).max() < 1e-10
+    scaled = X * 10.0 ** np.arange(-9, 9, 3)
+    if not shrinkage:  # W itself cannot be whitened where a feature is constant
+        assert Whiten(0.0).fit_transform(scaled, s) == pytest.approx(found, rel=1e-9, abs=1e-9)
+        return
+    scaled = Whiten(shrinkage).fit_transform(np.insert(scaled, 2, 5.0, axis=1), s)
+    assert np.delete(scaled, 2, axis=1) == pytest.approx(found, rel=1e-9, abs=1e-9)
+    assert not scaled[:, 2].any()
 
 
 def test_whitening_of_samples_without_variation_is_refused():
-    X, s = np.ones((8, 3)) * np.arange(8)[:, None] // 2, np.arange(8) // 2
+    X, s = np.random.default_rng(0).normal(size=(8, 6)), np.arange(8) // 2
     with pytest.raises(InputError, match="do not vary enough within speakers; raise shrinkage"):
-        Whiten().fit(X, s)
+        Whiten(0.0).fit(X, s)
+    assert np.isfinite(Whiten().fit_transform(X, s)).all()
 
 
 def test_length_norm():

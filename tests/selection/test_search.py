@@ -7,38 +7,15 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from jointplda import JointPLDA
-from jointplda.model.settings import ModelSettings
 from jointplda.preprocessing.front_ends import NONE
-from jointplda.selection.candidates import LADDER, CandidateResult
-from jointplda.selection.design import Design, design_of
+from jointplda.selection.candidates import LADDER
+from jointplda.selection.design import Design
 from jointplda.selection.fold_trials import all_pairs, type_weights
-from jointplda.selection.folds import Recipe, make_folds, moved_samples
-from jointplda.selection.search import CONFOUNDED_STRENGTHS, FIRST_STRENGTHS, FORMS, Search
+from jointplda.selection.folds import Recipe, moved_samples
+from jointplda.selection.search import CONFOUNDED_STRENGTHS, FIRST_STRENGTHS, FORMS
 from oracles import metric_definitions
 from worlds.automatic import ALONE, NO_EFFECT, small_world
-
-
-def searching(X, s, c, kind=Search, callback=None, design=None, **settings):
-    rng, model = np.random.default_rng(0), JointPLDA(max_iter=25, tol=1e-3)
-    folds = make_folds(X, s, c, 4, rng)
-    design = design or design_of(folds.whole(NONE[0]).statistics, rng)
-    return kind(folds, NONE, design, model._settings(), rng, callback, **settings)
-
-
-def candidate(noise_prior, speaker_prior, channel_rank, channel_share, channel_prior, interaction=0.0, cell_share=1.0):
-    settings = dict(locals())
-    return ModelSettings(max_iter=25, tol=1e-3, **settings)
-
-
-class Told(Search):
-    """A search whose results are told beforehand, one number per fold."""
-
-    def attempt(self, front_end, candidate):
-        recipe = Recipe(front_end, candidate)
-        if recipe not in self.tried:
-            told = tuple(self.table(candidate))
-            self.tried[recipe] = CandidateResult(candidate, told, (1.0,) * 4, 0.0, front_end=front_end.name)
-        return self.tried[recipe]
+from worlds.searches import Told, candidate, searching
 
 
 def tried_by(search):

@@ -16,13 +16,13 @@ from jointplda.errors import InputError, Remedy
 from jointplda.estimators.automatic import JointPLDACV
 from jointplda.estimators.pipeline import Pipeline, make_pipeline
 from jointplda.evaluation.protocol import LabelledSamples
-from jointplda.model.settings import ModelSettings
-from jointplda.preprocessing.front_ends import AUTO
+from jointplda.preprocessing.front_ends import AUTO, GIVEN
 from jointplda.progress import Progress, ProgressCallback
+from jointplda.selection.candidates import CandidateResult
 
 HEADER = [
-    "noise prior", "speaker prior", "rank of U", "share", "prior of U", "interaction", "held-out minCllr", "raw Cllr",
-    "time", "",
+    "front end", "noise prior", "speaker prior", "rank of U", "share", "prior of U", "interaction", "held-out minCllr",
+    "raw Cllr", "time", "",
 ]  # fmt: skip
 
 
@@ -65,8 +65,7 @@ def search_progress(messages: Messages) -> Iterator[ProgressCallback]:
         def say(progress: Progress) -> None:
             result = progress.detail
             messages.detail(
-                f"candidate {progress.done}: {candidate_text(result.candidate)}, held-out minCllr "
-                f"{result.criterion:.4f}"
+                f"candidate {progress.done}: {candidate_text(result)}, held-out minCllr {result.criterion:.4f}"
             )
 
         yield say
@@ -84,15 +83,17 @@ def search_progress(messages: Messages) -> Iterator[ProgressCallback]:
         yield show
 
 
-def candidate_text(candidate: ModelSettings) -> str:
+def candidate_text(result: CandidateResult) -> str:
     """A candidate of the search in a few words."""
+    candidate, front_end = result.candidate, f"front end {result.front_end}, " if result.front_end != GIVEN else ""
     ranks = "".join(
         f", U of rank {rank}" + (f" with prior {prior:g}" if prior else "")
         for rank, prior in zip(candidate.channel_rank, candidate.channel_prior, strict=True)
     )
     form = interaction_text(candidate.interaction, candidate.cell_share)
     interaction = f", interaction {form}" if candidate.interaction else ""
-    return f"noise prior {candidate.noise_prior:g}, speaker prior {candidate.speaker_prior:g}{ranks}{interaction}"
+    priors = f"noise prior {candidate.noise_prior:g}, speaker prior {candidate.speaker_prior:g}"
+    return f"{front_end}{priors}{ranks}{interaction}"
 
 
 def interaction_text(interaction: float | str, cell_share: float) -> str:
@@ -107,7 +108,7 @@ def candidate_rows(model: JointPLDACV) -> list[list[str]]:
     for result in sorted(model.candidates_, key=lambda result: result.criterion):
         candidate = result.candidate
         rows.append([
-            f"{candidate.noise_prior:g}", f"{candidate.speaker_prior:g}",
+            result.front_end, f"{candidate.noise_prior:g}", f"{candidate.speaker_prior:g}",
             " + ".join(map(str, candidate.channel_rank)) or "-",
             " + ".join(f"{share:.2f}" for share in candidate.channel_share) or "-",
             " + ".join(f"{prior:g}" for prior in candidate.channel_prior) or "-",
@@ -122,7 +123,7 @@ def search_facts(model: JointPLDACV) -> list[tuple[str, str]]:
     """The chosen settings, the tests of the conditions, and Cllr of held-out speakers before and after calibration."""
     chosen = next(result for result in model.candidates_ if result.chosen)
     count = len(model.candidates_)
-    facts = [("settings", f"{candidate_text(chosen.candidate)}; chosen among {count} on held-out training speakers")]
+    facts = [("settings", f"{candidate_text(chosen)}; chosen among {count} on held-out training speakers")]
     for test in model.design_.tests:
         if test is not None:
             facts.append((
@@ -135,10 +136,23 @@ def search_facts(model: JointPLDACV) -> list[tuple[str, str]]:
         raw += " (overconfident: worse than no score at all)"
     elif held_out.overconfident:
         raw += " (overconfident)"
-    text = f"{raw}, {held_out.calibrated_cllr:.3f} calibrated, {held_out.min_cllr:.3f} at best"
-    if not held_out.cross_channel_targets:
-        text += "; no speaker was recorded in two channels, so expect worse across channels"
+    text = f"{raw}, {held_out.calibrated_cllr:.3f} calibrated, {held_out.min_cllr:.3f} at best, on trials of training "
+    if not model.design_.crossed:
+        text += "speakers who were held out"
+    elif held_out.cross_channel_targets:
+        text += (
+            "speakers who were held out, in channels of training; expect more in channels that training has not seen"
+        )
+    else:
+        text += "speakers who were held out; no speaker was recorded in two channels, so expect worse across channels"
     facts.append(("held-out Cllr", text))
+    if held_out.separable:
+        facts.append(
+            ("", "a threshold separates these trials: they do not show how far scores may go, which stay near raw")
+        )
+    if model.selection_.stretch > 1.0:
+        far = f"{model.selection_.stretch:g} times as far from their speaker's mean"
+        facts.append(("", f"candidates were compared on harder trials, of samples {far}"))
     calibration = model.calibration_
     if calibration is not None:
         facts.append(("calibration", f"llr = {calibration.scale:.4g} s {calibration.offset:+.4g}, part of the model"))

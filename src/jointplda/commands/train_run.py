@@ -121,14 +121,15 @@ def _print_result(pipe: Pipeline, request: TrainRequest) -> None:
     facts = [("ranks", f"V of rank {speaker_rank}{ranks}")]
     if model.fitted_.interacts:
         facts.append(("interaction", interaction_fact(model)))
-    facts += [
-        ("EM", f"{model.n_iter_} iterations, {'converged' if trace.converged else 'not converged'}"),
-        ("log-likelihood", f"{likelihood:.6g} nats per sample{', log-prior included' if trace.penalised else ''}"),
-    ]
+    if not request.searches:  # a search stops EM early on purpose
+        facts.append(("EM", f"{model.n_iter_} iterations, {'converged' if trace.converged else 'not converged'}"))
+    prior = ", log-prior included" if trace.penalised else ""
+    facts.append(("log-likelihood", f"{likelihood:.6g} nats per sample{prior}"))
     if request.searches:
         facts += settings_search.search_facts(pipe[-1])
     else:
         advice = "none: trained on few speakers, its scores are overconfident; see jointplda calibrate, or --auto"
         facts.append(("calibration", advice))
     facts.append(("next", f"jointplda score {request.out} --enroll ... --test ... --trials ... --out scores.txt"))
-    print_facts(f"{type(pipe[-1]).__name__} written to {request.out}", facts)
+    kind = type(pipe[-1]).__name__ if request.channels else "PLDA (without --channel there are no channels to model)"
+    print_facts(f"{kind} written to {request.out}", facts)

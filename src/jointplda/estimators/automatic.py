@@ -168,7 +168,7 @@ class JointPLDACV(ModelEstimator):
             calibration, checked = calibrate_held_out(
                 search.calibration_trials(best), folds.speakers, confounded=design.confounded
             )
-            self.selection_ = Selection(tuple(search.tried.values()), design, checked)
+            self.selection_ = Selection(tuple(search.tried.values()), design, checked, search.stretch)
             whole = folds.whole(best.front_end)
             model = self._fitted_to_all(best.settings, whole.statistics, confounded=design.confounded)
             model = model.with_calibration(calibration if self.calibrate else None)

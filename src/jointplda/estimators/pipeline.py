@@ -7,7 +7,6 @@ from typing import Any, Self
 from sklearn import get_config
 from sklearn.pipeline import Pipeline as _SklearnPipeline
 from sklearn.pipeline import _name_estimators
-from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from jointplda.calibration.affine import AffineCalibration
@@ -15,6 +14,7 @@ from jointplda.errors import FileError, InputError
 from jointplda.estimators import model_file
 from jointplda.estimators.base import ModelEstimator
 from jointplda.estimators.model_methods import ModelMethods
+from jointplda.preprocessing.front_ends import learns_from_speakers
 from jointplda.scoring.scorer import Scorer
 
 MODELS = {
@@ -45,7 +45,7 @@ class Pipeline(ModelMethods, _SklearnPipeline):  # type: ignore[misc]
         """Fit every step; only the model gets ``channels``."""
         model = self.steps[-1][1]
         for name, step in self.steps[:-1] if isinstance(model, ModelEstimator) and model.holds_out_speakers else ():
-            if hasattr(step, "fit") and get_tags(step).target_tags.required:
+            if learns_from_speakers(step):
                 raise InputError(
                     f"Step {name!r} ({type(step).__name__}) learns from the speakers, and {type(model).__name__} then "
                     f"holds out speakers that it has seen. Give it as {type(model).__name__}(front_end=[...]), which "

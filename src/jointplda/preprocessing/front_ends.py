@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import get_tags
 
 from jointplda._typing import AnyArray, IntArray
 from jointplda.errors import InputError
-from jointplda.preprocessing.steps import PCA, Center, LengthNorm, Reduce, Step
+from jointplda.preprocessing.steps import PCA, Center, LengthNorm, Reduce, Step, Whiten
 
 GIVEN = "given"
 
@@ -19,6 +20,11 @@ class FrontEnd:
 
     name: str
     steps: tuple[Any, ...]
+
+    @property
+    def supervised(self) -> bool:
+        """Whether any step learns from the speakers."""
+        return any(learns_from_speakers(step) for step in self.steps)
 
     def fitted(self, X: AnyArray, y: IntArray) -> tuple[tuple[Any, ...], AnyArray]:
         """The steps fitted to samples X (n, d) of speakers y (n,), and the samples that they make of X."""
@@ -51,8 +57,14 @@ NONE = (FrontEnd("none", ()),)
 AUTO = (
     FrontEnd("length norm", (Center(), LengthNorm(), Reduce())),
     FrontEnd("no length norm", (Reduce(),)),
+    FrontEnd("whitening", (Whiten(), LengthNorm(), Reduce())),
 )
 """What automatic settings try; the first stays unless another is clearly better."""
+
+
+def learns_from_speakers(step: Any) -> bool:
+    """Whether a transformer needs labels to be fitted."""
+    return isinstance(step, BaseEstimator) and bool(get_tags(step).target_tags.required)
 
 
 def applied(steps: Sequence[Any], X: Any) -> Any:

@@ -142,18 +142,18 @@ class Reduce(Affine):
 
 
 class Whiten(Affine):
-    """Whiten the covariance within speakers, W: x -> (x - mean) L, with L L' = (W + s tr(W) / d I)^-1.
+    """Whiten the covariance within speakers, W: x -> (x - mean) L, with L L' = (W + s diag W)^-1.
 
-    Features of very unequal scales then count alike, and length normalisation after it acts on the variation between
-    speakers relative to that within.
+    The scales of the features then do not matter. Length normalisation after it acts on the variation between speakers
+    relative to that within.
 
     Parameters
     ----------
     shrinkage : float
-        s, as a share of the mean eigenvalue of W.
+        s: 0 whitens W itself, and a large number only scales every feature.
     """
 
-    def __init__(self, shrinkage: float = 0.1) -> None:
+    def __init__(self, shrinkage: float = 3.0) -> None:
         self.shrinkage = shrinkage
 
     def __sklearn_tags__(self) -> Any:
@@ -166,16 +166,20 @@ class Whiten(Affine):
         X = _samples(self, X, ensure_min_samples=2)
         share = check_number("shrinkage", self.shrinkage, 0.0)
         codes, levels = _speakers(self, X, y)
+        scale = X.std(axis=0)
+        scale[scale <= 1e-12 * np.abs(X).max(axis=0)] = np.inf  # of constant features nothing is left
         rest = X - (sums_by_level(codes, X, len(levels)) / np.bincount(codes)[:, None])[codes]
-        W = rest.T @ rest / max(len(X) - len(levels), 1)
-        W += share * np.trace(W) / len(W) * np.eye(len(W))
+        rest /= scale
+        W = rest.T @ rest / (len(X) - len(levels))
+        own = np.diagonal(W).copy()
+        own[own <= 1e-12] = 1.0
         try:
-            L = np.linalg.cholesky(W)
+            L = np.linalg.cholesky((W + share * np.diag(own)) / np.sqrt(np.outer(own, own)))
         except np.linalg.LinAlgError:
             problem = "Whiten: the samples do not vary enough within speakers; raise shrinkage, or use PCA before."
             raise InputError(problem) from None
-        self.offset_ = X.mean(axis=0)
-        self.matrix_ = np.ascontiguousarray(solve_triangular(L, np.eye(len(L)), lower=True).T)
+        root = solve_triangular(L, np.diag(1.0 / (scale * np.sqrt(own))), lower=True).T
+        self.offset_, self.matrix_ = X.mean(axis=0), np.ascontiguousarray(root)
         return self
 
 

@@ -8,13 +8,15 @@ import numpy as np
 
 from jointplda._atomic import replacing
 from jointplda._typing import Array
-from jointplda.model.settings import ModelSettings
+from jointplda.preprocessing.front_ends import AUTO, GIVEN
 from jointplda.report import scales, svg
 from jointplda.report.content import Channels, Training
 from jointplda.report.svg import LETTER, Axes, Drawing, drawing, entry, nothing
+from jointplda.selection.candidates import CandidateResult
 
 MOST_LABELS = 60
 MOST_ATTEMPTS = 20
+USUAL = ("", GIVEN, AUTO[0].name)
 STYLE = (
     "svg{background:#fff}text{font:12px sans-serif;fill:#333}.grid{stroke:#ddd;fill:none}.base{stroke:#888}"
     ".line{fill:none;stroke-width:1.5}.s0{stroke:#0072b2}.s1{stroke:#c44e00}.hollow{fill:#fff}"
@@ -54,7 +56,7 @@ def attempts_plot(training: Training) -> Drawing:
     attempts = sorted(training.attempts, key=lambda attempt: attempt.criterion)[:MOST_ATTEMPTS]
     if not attempts:
         return nothing("No settings were tried.")
-    names = [_attempt_name(attempt.candidate) for attempt in attempts]
+    names = [_attempt_name(attempt) for attempt in attempts]
     low = min(attempt.criterion - attempt.error for attempt in attempts)
     high = max(attempt.criterion + attempt.error for attempt in attempts)
     room = 0.04 * max(high - low, 1e-6)
@@ -76,14 +78,15 @@ def attempts_plot(training: Training) -> Drawing:
     return drawing("Settings tried", description, body, height=height + 56, note=note)
 
 
-def _attempt_name(candidate: ModelSettings) -> str:
+def _attempt_name(attempt: CandidateResult) -> str:
+    candidate, front_end = attempt.candidate, "" if attempt.front_end in USUAL else f", {attempt.front_end}"
     channels = "".join(
         f" / {prior:g} ×{rank}" if rank else " / no U"
         for rank, prior in zip(candidate.channel_rank, candidate.channel_prior, strict=True)
     )
     interaction = f", {candidate.interaction}" if candidate.interaction else ""
     share = f" ({candidate.cell_share:g})" if candidate.interaction and candidate.cell_share < 1.0 else ""
-    return f"{candidate.noise_prior:g} / {candidate.speaker_prior:g}{channels}{interaction}{share}"
+    return f"{candidate.noise_prior:g} / {candidate.speaker_prior:g}{channels}{interaction}{share}{front_end}"
 
 
 def write_attempts(training: Training, path: str | PathLike[str]) -> None:

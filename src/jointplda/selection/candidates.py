@@ -1,5 +1,6 @@
 """Candidates of the search for settings: their results, their comparison, and their neighbours."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -63,18 +64,28 @@ def strongest(results: Sequence[CandidateResult]) -> CandidateResult:
     return [result for result in results if not worse(result, best)][-1]
 
 
-def best_calibrated(results: Sequence[CandidateResult]) -> CandidateResult:
-    """The result of lowest Cllr among those within one standard error of the lowest minCllr.
+def best_strength(results: Sequence[CandidateResult], *, by_cllr: bool) -> CandidateResult:
+    """The result to keep among priors of several strengths.
 
-    minCllr sees ranks alone: it is noisy where there are few errors, and 0 for all where there are none.
+    minCllr sees ranks alone, and is noisy where there are few errors. So among results within one standard error of the
+    lowest minCllr Cllr decides (if ``by_cllr``), and among those within one standard error of that the strength nearest
+    to 1, so that a tie never ends in an extreme prior.
     """
-    best = min(results, key=lambda result: result.criterion)
-    return min((result for result in results if not worse(result, best)), key=lambda result: result.cllr)
+    lowest = min(results, key=lambda result: result.criterion)
+    close = [result for result in results if not worse(result, lowest)]
+    if by_cllr:
+        lowest = min(close, key=lambda result: result.cllr)
+        close = [result for result in close if not _above(result.cllrs, lowest.cllrs)]
+    return min(close, key=lambda result: (abs(math.log(result.candidate.noise_prior)), result.criterion))
 
 
 def worse(result: CandidateResult, other: CandidateResult, errors: float = 1.0) -> bool:
     """Whether a result is worse than another by more than so many standard errors of their difference over folds."""
-    difference = np.subtract(result.min_cllrs, other.min_cllrs)
+    return _above(result.min_cllrs, other.min_cllrs, errors)
+
+
+def _above(values: Sequence[float], others: Sequence[float], errors: float = 1.0) -> bool:
+    difference = np.subtract(values, others)
     return bool(difference.mean() > errors * _standard_error(difference) + 1e-12)
 
 

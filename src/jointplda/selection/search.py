@@ -1,6 +1,7 @@
 """The search for settings: candidates are tried on held-out speakers, one is chosen, and all are recorded."""
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -17,7 +18,7 @@ from jointplda.progress import Progress, ProgressCallback
 from jointplda.scoring.pairs import PairModel, PairScorer, PreparedSide
 from jointplda.selection.candidates import (
     CandidateResult,
-    best_calibrated,
+    best_strength,
     changed_settings,
     neighbours,
     strongest,
@@ -36,7 +37,7 @@ MAX_CELL_SIZES = 3
 CHANNEL_PRIOR = 1.0
 SHIFT_IF_CHANNELS_MATTER, SHIFT_ELSE = 2.0, 1.0
 SAME_CHANNEL = 0.5
-FAR_BETTER = 2.0  # standard errors
+ERRORS_OF_FRONT_END = 2.0
 TOO_EASY, MOST_STRETCH = 0.01, 64.0  # minCllr in bits, and a factor
 
 
@@ -119,37 +120,46 @@ class Search:
         form = self.forms[0] if any(ranks) else 0.0
         start = replace(self.base, channel_rank=ranks, channel_share=shares, channel_prior=priors, interaction=form)
 
-        def attempt(strength: float) -> CandidateResult:
-            return self.attempt(self.front_ends[0], replace(start, noise_prior=strength, speaker_prior=strength))
-
-        while self.stretch < MOST_STRETCH and attempt(1.0).criterion < TOO_EASY:
+        first = self.front_ends[0]
+        while self.stretch < MOST_STRETCH and self._attempts(first, start, [1.0])[1.0].criterion < TOO_EASY:
             self.stretch *= 2.0
             self.tried.clear()
         if self.design.confounded:
-            return strongest([attempt(s) for s in CONFOUNDED_STRENGTHS])
-        done = {s: attempt(s) for s in FIRST_STRENGTHS}
-        while True:
-            strength = self._best(list(done.values())).candidate.noise_prior
-            untried = [s for s in neighbours(strength) if s not in done]
-            if not untried:
-                return done[strength]
-            done |= {s: attempt(s) for s in untried}
+            return strongest(list(self._attempts(first, start, CONFOUNDED_STRENGTHS).values()))
+        return self._climbed(first, start, FIRST_STRENGTHS)
 
-    def _best(self, results: list[CandidateResult]) -> CandidateResult:
-        """The best of some results; Cllr has a say only where the trials are as they are."""
-        return best_calibrated(results) if self.stretch == 1.0 else min(results, key=lambda result: result.criterion)
+    def _attempts(
+        self, front_end: FrontEnd, start: ModelSettings, strengths: Iterable[float]
+    ) -> dict[float, CandidateResult]:
+        """Results of priors of the noise and of the speaker that have the same strength."""
+        settings = {s: replace(start, noise_prior=s, speaker_prior=s) for s in strengths}
+        return {s: self.attempt(front_end, candidate) for s, candidate in settings.items()}
+
+    def _climbed(self, front_end: FrontEnd, start: ModelSettings, strengths: Iterable[float]) -> CandidateResult:
+        """The best strength: from the first ones to weaker and stronger ones, until the best has worse neighbours."""
+        done = self._attempts(front_end, start, strengths)
+        while True:
+            best = best_strength(list(done.values()), by_cllr=self.stretch == 1.0)
+            untried = [s for s in neighbours(best.candidate.noise_prior) if s not in done]
+            if not untried:
+                return best
+            done |= self._attempts(front_end, start, untried)
 
     def _before(self, best: CandidateResult) -> CandidateResult:
-        """Try other front ends, with priors of the same strength, weaker and stronger, and keep what is far better."""
-        chosen, strength = best, best.candidate.noise_prior
+        """Try other front ends in turn, and take one if it is better by two standard errors.
+
+        Priors have the strength chosen for the first, and others where that already is better by one. Trials that were
+        made harder cannot judge a front end that learns from the speakers: it undoes what was stretched.
+        """
+        strength = best.candidate.noise_prior
         for front_end in self.front_ends[1:]:
-            around = [strength] if self.design.confounded else [strength, *neighbours(strength)]
-            found = self._best([
-                self.attempt(front_end, replace(best.candidate, noise_prior=s, speaker_prior=s)) for s in around
-            ])  # fmt: skip
-            if worse(best, found, FAR_BETTER) and found.criterion < chosen.criterion:
-                chosen = found
-        return chosen
+            if self.stretch > 1.0 and front_end.supervised:
+                continue
+            found = self._attempts(front_end, best.candidate, [strength])[strength]
+            if not self.design.confounded and worse(best, found):
+                found = self._climbed(front_end, best.candidate, [strength])
+            best = found if worse(best, found, ERRORS_OF_FRONT_END) else best
+        return best
 
     def _refined(self, best: CandidateResult) -> CandidateResult:
         """Try changes of one setting each, and keep what is clearly better."""
@@ -238,11 +248,15 @@ class Selection:
         How speakers and channels are crossed in training.
     held_out : HeldOutCllr
         Cllr on held-out training speakers, before and after calibration.
+    stretch : float
+        How many times as far from the mean of their speaker the held-out samples were moved to compare candidates, 1 if
+        the trials were hard enough as they are.
     """
 
     candidates: tuple[CandidateResult, ...]
     design: Design
     held_out: HeldOutCllr
+    stretch: float = 1.0
 
     @cached_property
     def best_index(self) -> int:
@@ -266,6 +280,7 @@ class Selection:
         means = scores.mean(axis=1)
         return {
             "params": params,
+            "front_end": [result.front_end for result in self.candidates],
             **{f"param_{name}": _objects([settings.get(name) for settings in params]) for name in names},
             **{f"split{i}_test_score": column for i, column in enumerate(scores.T)},
             "mean_test_score": means,
