@@ -226,7 +226,7 @@ def test_compare(files, tmp_path):
     systems = json.loads(result.stdout)["systems"]
     assert list(systems) == [
         "cosine", "cosine, channel means removed", "LDA + PLDA", "LDA + PLDA, channel means removed", "PLDA",
-        "PLDA, channel means removed", "Joint PLDA", "Joint PLDA, automatic",
+        "PLDA, channel means removed", "Joint PLDA", "PLDA, automatic", "Joint PLDA, automatic",
     ]  # fmt: skip
     assert (tmp_path / "r.html").stat().st_size > 50_000
     run("compare", folder / "train.npy", *both, "--test", folder / "train.npy", code=1)

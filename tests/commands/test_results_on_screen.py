@@ -105,7 +105,7 @@ def test_the_search_says_how_confident_raw_scores_are(raw, best, text):
     )  # fmt: skip
     facts = settings_search.search_facts(model)
     assert [text for name, text in facts if not name] == [
-        "a threshold separates these trials: they do not show how far scores may go, which stay near raw",
+        "a threshold separates these trials, so the calibration leaves scores near raw",
         "candidates were compared on harder trials, of samples 4 times as far from their speaker's mean",
     ]
     facts = dict(facts)

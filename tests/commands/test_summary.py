@@ -8,7 +8,7 @@ import pytest
 from jointplda.commands.comparison import summary_of
 from jointplda.commands.results import write_report
 from jointplda.evaluation.evaluate import POOLED, Evaluation, EvaluationSettings, Part, evaluate
-from jointplda.evaluation.systems import AUTOMATIC, JOINT, PLAIN
+from jointplda.evaluation.systems import AUTOMATIC, AUTOMATIC_PLAIN, JOINT, PLAIN
 from jointplda.metrics import CROSS_SAME, Measures
 from jointplda.report.gather import system_of
 
@@ -36,8 +36,12 @@ def test_each_figure_is_named_after_its_system(key, name):
 
 
 def test_the_automatic_system_is_preferred():
-    results = {PLAIN: result(0.11), JOINT: result(0.05), AUTOMATIC: result(0.02)}
-    assert figures(summary_of(results, "room")) == [("2.00", "automatic Joint PLDA"), ("11.00", PLAIN)]
+    results = {PLAIN: result(0.11), JOINT: result(0.05), AUTOMATIC: result(0.02), "cosine": result(0.06, np.nan)}
+    assert figures(summary_of(results, "room")) == [("2.00", "automatic Joint PLDA"), ("5.00", JOINT)]
+    results |= {AUTOMATIC_PLAIN: result(0.04), AUTOMATIC: result(0.05)}
+    assert figures(summary_of(results, "room")) == [("5.00", "automatic Joint PLDA"), ("4.00", "automatic PLDA")]
+    del results[AUTOMATIC_PLAIN], results[JOINT], results[PLAIN]
+    assert "Cllr" not in summary_of(results, "room")
 
 
 def test_the_cells_are_mentioned_only_where_both_systems_have_them():

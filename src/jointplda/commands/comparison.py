@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
 from jointplda.commands.console import print_json
 from jointplda.commands.messages import Messages
@@ -14,11 +15,13 @@ from jointplda.commands.results import as_dict, print_intervals, print_results, 
 from jointplda.commands.training_options import COMPARED
 from jointplda.evaluation.evaluate import Evaluation, EvaluationSettings, evaluate
 from jointplda.evaluation.protocol import Experiment
-from jointplda.evaluation.systems import AUTOMATIC, JOINT, PLAIN, ComparedSettings, Scored, run_systems
+from jointplda.evaluation.systems import AUTOMATIC, JOINT, ComparedSettings, Scored, run_systems
 from jointplda.metrics.measure_kind import CLLR, EER
 from jointplda.metrics.trial_types import CROSS_SAME
 from jointplda.progress import Progress
 from jointplda.report.gather import system_of
+
+OF_ITSELF = ", automatic"
 
 
 def run_comparison(
@@ -86,23 +89,28 @@ def _train_all(
 
 
 def summary_of(results: Mapping[str, Evaluation], condition: str) -> str:
-    """PLDA against Joint PLDA (automatic, if there), or the best system by pooled EER where one of them is missing."""
-    key, name = (AUTOMATIC, "automatic Joint PLDA") if AUTOMATIC in results else (JOINT, JOINT)
+    """Joint PLDA (automatic, if there) against the best other system by pooled EER; without it the best system."""
     pooled = {name: result.pooled.measures for name, result in results.items()}
-    plain, joint = pooled.get(PLAIN), pooled.get(key)
-    if plain is None or joint is None:
-        rates = {name: measures.eer for name, measures in pooled.items() if measures is not None}
+    rates = {name: measures.eer for name, measures in pooled.items() if measures is not None}
+    key = AUTOMATIC if AUTOMATIC in rates else JOINT
+    others = sorted((rate, name) for name, rate in rates.items() if name != key)
+    if key not in rates or not others:
         best = min(rates, key=rates.__getitem__)
         return f"Lowest pooled equal error rate: {best}, {EER.text(rates[best])}."
+    other = others[0][1]
+    names = {name: f"automatic {name.removesuffix(OF_ITSELF)}" if name.endswith(OF_ITSELF) else name for name in rates}
+    cllrs = [measures.cllr for name in (key, other) if (measures := pooled[name]) is not None]
     text = (
-        f"Equal error rate over all trials: {EER.text(joint.eer)} with {name}, {EER.text(plain.eer)} with {PLAIN}; "
-        f"Cllr {CLLR.text(joint.cllr)} against {CLLR.text(plain.cllr)}."
+        f"Equal error rate over all trials: {EER.text(rates[key])} with {names[key]}, {EER.text(rates[other])} with "
+        f"{names[other]}, the best of the others"
     )
-    cells = {key: results[key].parts.get(CROSS_SAME) for key in (PLAIN, key)}
-    hard = {key: cell.measures.eer for key, cell in cells.items() if cell is not None and cell.measures is not None}
+    if not any(np.isnan(cllrs)):
+        text += f"; Cllr {CLLR.text(cllrs[0])} against {CLLR.text(cllrs[1])}"
+    cells = {name: results[name].parts.get(CROSS_SAME) for name in (key, other)}
+    hard = {name: cell.measures.eer for name, cell in cells.items() if cell is not None and cell.measures is not None}
     if len(hard) == 2:
         text += (
-            f" Where targets differ in {condition} and non-targets share it, the equal error rate is "
-            f"{EER.text(hard[key])} with {name} and {EER.text(hard[PLAIN])} with {PLAIN}."
+            f". Where targets differ in {condition} and non-targets share it, the equal error rate is "
+            f"{EER.text(hard[key])} with {names[key]} and {EER.text(hard[other])} with {names[other]}"
         )
-    return text
+    return f"{text}."

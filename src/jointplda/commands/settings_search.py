@@ -140,16 +140,12 @@ def search_facts(model: JointPLDACV) -> list[tuple[str, str]]:
     if not model.design_.crossed:
         text += "speakers who were held out"
     elif held_out.cross_channel_targets:
-        text += (
-            "speakers who were held out, in channels of training; expect more in channels that training has not seen"
-        )
+        text += "speakers who were held out, in channels of training; expect more in channels not seen there"
     else:
         text += "speakers who were held out; no speaker was recorded in two channels, so expect worse across channels"
     facts.append(("held-out Cllr", text))
     if held_out.separable:
-        facts.append(
-            ("", "a threshold separates these trials: they do not show how far scores may go, which stay near raw")
-        )
+        facts.append(("", "a threshold separates these trials, so the calibration leaves scores near raw"))
     if model.selection_.stretch > 1.0:
         far = f"{model.selection_.stretch:g} times as far from their speaker's mean"
         facts.append(("", f"candidates were compared on harder trials, of samples {far}"))

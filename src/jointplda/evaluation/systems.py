@@ -181,25 +181,26 @@ def _fitted(task: _Task, words: str, pipe: Pipeline) -> Scored:
     return _scored(task, f"{words}; {name} with V of rank {model.V_.shape[1]}, {rest}, {priors}", pipe, joint=joint)
 
 
-def _automatic(task: _Task) -> Scored:
+def _automatic(task: _Task, *, joint: bool) -> Scored:
+    """Automatic settings with the channel labels, or (not ``joint``) without them, which shows what they are worth."""
     pipe = make_pipeline(JointPLDACV())
-    pipe.fit(task.train.X, task.train.speakers, channels=task.train.channels)
+    pipe.fit(task.train.X, task.train.speakers, **({"channels": task.train.channels} if joint else {}))
     model = pipe[-1]
     chosen = model.best_params_
-    ranks = ", ".join(
-        f"U of rank {rank} with channel_prior {prior:g} for {condition}" if rank else f"no U for {condition}"
+    ranks = "".join(
+        f", U of rank {rank} with channel_prior {prior:g} for {condition}" if rank else f", no U for {condition}"
         for condition, rank, prior in zip(
-            task.train.channels.names, chosen.get("channel_rank", ()), chosen.get("channel_prior", ()), strict=True
+            task.train.channels.names if joint else (), chosen.get("channel_rank", ()), chosen.get("channel_prior", ()),
+            strict=True,
         )
-    )
+    )  # fmt: skip
     fitted, calibrated = model.best_estimator_[-1].fitted_, model.calibration_ is not None
-    rank = fitted.factors[0].rank
     text = (
-        f"Front end: {model.selection_.chosen.front_end}; Joint PLDA of {len(fitted.mean)} dimensions, V of rank "
-        f"{rank}, {ranks}, noise_prior {chosen['noise_prior']:g}, speaker_prior {chosen['speaker_prior']:g}, chosen on "
-        f"training speakers; {'calibrated' if calibrated else 'not calibrated'}"
+        f"Front end: {model.selection_.chosen.front_end}; {'Joint PLDA' if joint else 'PLDA'} of {len(fitted.mean)} "
+        f"dimensions, V of rank {fitted.factors[0].rank}{ranks}, noise_prior {chosen['noise_prior']:g}, speaker_prior "
+        f"{chosen['speaker_prior']:g}, chosen on training speakers; {'calibrated' if calibrated else 'not calibrated'}"
     )
-    return _scored(task, text, pipe, joint=True)
+    return _scored(task, text, pipe, joint=joint)
 
 
 def _scored(task: _Task, description: str, pipe: Pipeline, *, joint: bool) -> Scored:
@@ -218,6 +219,7 @@ def _without_means(system: Callable[[_Task], Scored], task: _Task) -> Scored:
 WITHOUT_MEANS = "channel means removed"
 PLAIN = "PLDA"
 JOINT = "Joint PLDA"
+AUTOMATIC_PLAIN = "PLDA, automatic"
 AUTOMATIC = "Joint PLDA, automatic"
 SYSTEMS: dict[str, Callable[[_Task], Scored]] = {
     "cosine": _cosine,
@@ -227,6 +229,7 @@ SYSTEMS: dict[str, Callable[[_Task], Scored]] = {
     PLAIN: partial(_of_kind, PLDA),
     f"{PLAIN}, {WITHOUT_MEANS}": partial(_without_means, partial(_of_kind, PLDA)),
     JOINT: partial(_of_kind, JointPLDA),
-    AUTOMATIC: _automatic,
+    AUTOMATIC_PLAIN: partial(_automatic, joint=False),
+    AUTOMATIC: partial(_automatic, joint=True),
 }
 """Systems by name, in the order they are shown."""
