@@ -4,16 +4,22 @@ python -m benchmarks.accuracy FOLDER
 
 FOLDER holds ``.npz`` files with ``embeddings``, ``speaker`` and ``channel``. Each split trains on 65 % of the speakers,
 who keep one, two or all of their channels, drawn at random; test trials are all pairs of at most two samples of every
-other speaker in every channel. Figures are means over splits; intervals are the 5th to the 95th percentile of draws of
-test speakers, those of all splits together. Last come training sets cut to 15 and 30 speakers in one channel each.
+other speaker in every channel. The channels of the test are those of training, or others. Figures are means over
+splits; intervals are the 5th to the 95th percentile of draws of test speakers, those of all splits together. Last come
+training sets cut to 15 and 30 speakers in one channel each.
+
+What is finished is kept in a file, and not computed again as long as neither the set nor the package changes, so that
+the command can be stopped and goes on where it was.
 """
 
 import argparse
+import hashlib
+import json
 import sys
-import time
 import warnings
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -22,22 +28,26 @@ from benchmarks.timing import report, summary
 from examples.splits import split_by_speaker
 from threadpoolctl import threadpool_limits
 
-from jointplda import PLDA, JointPLDA, JointPLDACV
+import jointplda
 from jointplda.evaluation.protocol import LabelledSamples, trials_of
-from jointplda.evaluation.systems import AUTOMATIC, ComparedSettings, run_systems
+from jointplda.evaluation.systems import AUTOMATIC, AUTOMATIC_PLAIN, ComparedSettings, run_systems
 from jointplda.labels import ConditionColumns
-from jointplda.metrics import CROSS_SAME, Measure, MeasureKind, bootstrap, eer, measure, type_pairs
+from jointplda.metrics import CROSS_SAME, Measure, MeasureKind, bootstrap, cllr, eer, measure, min_cllr, type_pairs
+from jointplda.selection.fold_trials import type_weights
 
+MEANS_REMOVED = "cosine, channel means removed"
 NAMES = {
     "cosine": "cosine",
-    "cosine, channel means removed": "cosine, channel means removed",
+    MEANS_REMOVED: MEANS_REMOVED,
     "LDA + PLDA": "LDA + PLDA",
     "PLDA": "PLDA, maximum likelihood",
     "Joint PLDA": "Joint PLDA, maximum likelihood",
+    AUTOMATIC_PLAIN: AUTOMATIC_PLAIN,
     AUTOMATIC: AUTOMATIC,
 }
-SAME = "PLDA, the same shrinkage"
-MEASURES = ("EER", "Cllr", "minCllr", CROSS_SAME)
+FEW = ("cosine", AUTOMATIC_PLAIN, AUTOMATIC)
+PROMISED, GOT, BEST = "promised", "got", "at best"
+MEASURES = ("EER", CROSS_SAME, "Cllr", "minCllr", PROMISED, GOT, BEST)
 CUTS = (15, 30)
 
 
@@ -62,23 +72,11 @@ def on_one_thread():
     threadpool_limits(1)
 
 
-def same_shrinkage(pipe, data):
-    """PLDA on the samples that the automatic model got, with the priors that it chose."""
-    reduced = pipe[-1].best_estimator_[:-1]
-    chosen = {name: pipe[-1].best_params_[name] for name in ("noise_prior", "speaker_prior")}
-    model = PLDA(max_iter=pipe[-1].max_iter, tol=pipe[-1].tol, **chosen)
-    model.fit(reduced.transform(data.train.X), data.train.speakers)
-    Z = reduced.transform(data.test.X)
-    return model.score_trials(Z, Z, data.pairs)
-
-
-def systems_of(data, few):
-    """Names, scores and whether they are log-likelihood ratios, of every system on one split."""
-    wanted = ["cosine", AUTOMATIC] if few else list(NAMES)
-    for system in run_systems(data.train, data.test, data.pairs, ComparedSettings(tol=1e-4), systems=wanted):
-        yield NAMES[system.name], system.scores, system.is_llr
-        if few and system.name == AUTOMATIC:
-            yield SAME, np.asarray(same_shrinkage(system.model, data)), True
+@cache
+def digest(path):
+    """What a set, or the package, is now."""
+    parts = sorted(path.rglob("*.py")) if path.is_dir() else [path]
+    return hashlib.sha256(b"".join(part.read_bytes() for part in parts)).hexdigest()[:16]
 
 
 def figures(scores, target, sides, is_llr, draws):
@@ -96,14 +94,55 @@ def figures(scores, target, sides, is_llr, draws):
     return values | {CROSS_SAME: eer(scores[hard], target[hard])}, drawn
 
 
-def one_split(path, channels, speakers, seed, draws):
-    """All systems on one split: measures by system."""
+def one_split(path, channels, new, speakers, seed, draws):
+    """All systems on one split: measures, and draws of them, by system."""
     warnings.simplefilter("ignore")
-    data = trials_of(*split_by_speaker(load(path), seed, channels_per_speaker=channels, speakers=speakers))
-    return {
-        name: figures(scores, data.target, data.sides, is_llr, draws)
-        for name, scores, is_llr in systems_of(data, speakers is not None)
-    }
+    samples, each = load(path), {"channels_per_speaker": channels, "speakers": speakers, "new_channels": new}
+    data = trials_of(*split_by_speaker(samples, seed, **each))
+    weights = type_weights(data.target, data.sides.same_channel == 1)
+    wanted, rows = FEW if speakers else [name for name in NAMES if not (new and name == MEANS_REMOVED)], {}
+    for system in run_systems(data.train, data.test, data.pairs, ComparedSettings(tol=1e-4), systems=wanted):
+        values, drawn = figures(system.scores, data.target, data.sides, system.is_llr, draws)
+        if system.name in (AUTOMATIC, AUTOMATIC_PLAIN):
+            values[PROMISED] = system.model[-1].held_out_cllr_.calibrated_cllr
+            values[GOT] = cllr(system.scores, data.target, weights)
+            values[BEST] = min_cllr(system.scores, data.target, weights)
+        rows[NAMES[system.name]] = values, {name: np.round(draw, 5).tolist() for name, draw in drawn.items()}
+    return rows
+
+
+class Kept:
+    """Finished splits in a file of one JSON line each."""
+
+    def __init__(self, path):
+        self.path, self.rows = path, {}
+        for line in path.read_text().splitlines() if path.exists() else ():
+            try:
+                stored = json.loads(line)
+            except json.JSONDecodeError:  # the last line of a run that was stopped
+                continue
+            self.rows[tuple(stored["key"])] = stored["rows"]
+
+    def key(self, path, *job):
+        """Name of a split of a set, as the set and the package are now."""
+        return (path.stem, digest(path), digest(Path(jointplda.__file__).parent), *job)
+
+    def add(self, key, rows):
+        """Keep a finished split."""
+        with open(self.path, "a") as file:
+            file.write(json.dumps({"key": key, "rows": rows}) + "\n")
+        self.rows[key] = rows
+
+
+def computed(kept, jobs, workers):
+    """Compute the splits that are not kept yet, and keep each as it is done."""
+    missing = [job for job in jobs if kept.key(*job) not in kept.rows]
+    print(f"{len(jobs) - len(missing)} of {len(jobs)} splits are kept in {kept.path}", file=sys.stderr)
+    with ProcessPoolExecutor(workers, initializer=on_one_thread) as pool:
+        running = {pool.submit(one_split, *job): job for job in missing}
+        for number, future in enumerate(as_completed(running), 1):
+            kept.add(kept.key(*running[future]), future.result())
+            print(f"{number} of {len(missing)}: {running[future]}", file=sys.stderr, flush=True)
 
 
 def text(key, values, drawn):
@@ -114,7 +153,7 @@ def text(key, values, drawn):
     shown = f"{factor * np.mean(values):.{digits}f}"
     if not len(drawn):
         return shown
-    low, high = np.nanquantile(factor * drawn, [0.05, 0.95])
+    low, high = np.nanquantile(factor * np.asarray(drawn), [0.05, 0.95])
     return f"{shown} [{low:.{digits}f}, {high:.{digits}f}]"
 
 
@@ -124,9 +163,8 @@ def table(say, first, rows):
     for name in rows[0]:
         cells = []
         for key in MEASURES:
-            values = [row[name][0][key] for row in rows]
-            drawn = np.concatenate([row[name][1].get(key, np.zeros(0)) for row in rows])
-            cells.append(text(key, values, drawn))
+            values = [row[name][0].get(key, np.nan) for row in rows]
+            cells.append(text(key, values, list(chain.from_iterable(row[name][1].get(key, []) for row in rows))))
             means[name, key] = float(np.mean(values))
         say(f"| {first} | {name} | " + " | ".join(cells) + " |")
     return means
@@ -134,37 +172,21 @@ def table(say, first, rows):
 
 def check_full(name, channels, means):
     """What is asked of the automatic model on a whole training set."""
-    errors = {system: means[system, "EER"] for system in NAMES.values()}
+    errors = {system: means[system, "EER"] for system, key in means if key == "EER"}
     best = min(errors[system] for system in errors if system != AUTOMATIC)
-    where = f"{name}, {channels} channel(s):"
-    report(f"{where} pooled EER, automatic / best other", errors[AUTOMATIC] / best, 1.02)
-    if channels == "1":
+    report(f"{name}, {channels}: pooled EER, automatic / best other", errors[AUTOMATIC] / best, 1.02)
+    if channels.startswith("1"):
         hard = means[AUTOMATIC, CROSS_SAME] / means["cosine", CROSS_SAME]
-        report(f"{where} cross / same EER, automatic / cosine", hard, 0.9)
-        report(f"{where} Cllr, automatic", means[AUTOMATIC, "Cllr"], 1.0)
+        report(f"{name}, {channels}: cross / same EER, automatic / cosine", hard, 0.9)
+        report(f"{name}, {channels}: Cllr, automatic", means[AUTOMATIC, "Cllr"], 1.0)
     else:
-        report(f"{where} Cllr - minCllr, automatic", means[AUTOMATIC, "Cllr"] - means[AUTOMATIC, "minCllr"], 0.1)
+        report(f"{name}, {channels}: Cllr - minCllr, automatic", means[AUTOMATIC, GOT] - means[AUTOMATIC, BEST], 0.1)
 
 
 def check_cut(name, speakers, means):
     """What is asked of it on a few speakers."""
-    best = min(means["cosine", "EER"], means[SAME, "EER"])
+    best = min(means["cosine", "EER"], means[AUTOMATIC_PLAIN, "EER"])
     report(f"{name}, {speakers} speakers: pooled EER, automatic / better of two", means[AUTOMATIC, "EER"] / best, 1.02)
-
-
-def check_time(paths):
-    """How long choosing settings takes, in plain fits of the same samples."""
-    for path in paths:
-        for channels in (1, 2, None):
-            train, _ = split_by_speaker(load(path), 0, channels_per_speaker=channels)
-            X, y, c = train.X, train.speakers, train.channels.values[0]
-            times = []
-            for model in (JointPLDA(), JointPLDACV(), JointPLDA()):
-                began = time.perf_counter()
-                model.fit(X, y, channels=c)
-                times.append(time.perf_counter() - began)
-            ratio = 2 * times[1] / (times[0] + times[2])
-            report(f"{path.stem}, {channels or 'all'} channel(s): time of JointPLDACV / JointPLDA", ratio, 100)
 
 
 def main():
@@ -175,39 +197,49 @@ def main():
     parser.add_argument("--channels", nargs="*", default=["1", "2", "all"])
     parser.add_argument("--cuts", nargs="*", type=int, default=CUTS, help="numbers of training speakers")
     parser.add_argument("--jobs", type=int, default=2, help="splits at once")
+    parser.add_argument("--kept", type=Path, default=Path("accuracy.jsonl"), help="file of finished splits")
     parser.add_argument("--page", type=Path, help="put the tables into this page, between its marks")
+    parser.add_argument("--example", help="set to show in --readme, with one channel per training speaker")
+    parser.add_argument("--readme", type=Path, help="put that table into this page, between its marks")
     arguments = parser.parse_args()
-    paths = sets_in(arguments.folder)
+    paths, kept, seeds = sets_in(arguments.folder), Kept(arguments.kept), range(arguments.splits)
     warnings.simplefilter("ignore")
-    head = " | ".join(("system", *MEASURES))
-    told, checks = Told(), []
-    main_part, cut_part = (partial(told.say, part) for part in ("sets", "cuts"))
-    main_part(f"{arguments.splits} splits; EER and cross / same in %, Cllr in bits, [5th, 95th percentile of draws].")
-    with ProcessPoolExecutor(arguments.jobs, initializer=on_one_thread) as pool:
-
-        def rows(path, channels, speakers):
-            seeds = range(arguments.splits)
-            jobs = [pool.submit(one_split, path, channels, speakers, seed, arguments.draws) for seed in seeds]
-            return [job.result() for job in jobs]
-
-        main_part(f"\n| set | channels per training speaker | {head} |\n" + "|---" * 7 + "|")
-        for path in paths:
-            for channels in arguments.channels:
-                found = rows(path, None if channels == "all" else int(channels), None)
-                means = table(main_part, f"{path.stem} | {channels}", found)
-                checks.append((check_full, path.stem, channels, means))
-        cut_part(f"\n| set | training speakers, one channel each | {head} |\n" + "|---" * 7 + "|")
-        for path in paths:
-            for number in arguments.cuts:
-                found = rows(path, 1, number)
-                means = table(cut_part, f"{path.stem} | {number}", found)
-                checks.append((check_cut, path.stem, number, means))
+    counts = {name: None if name == "all" else int(name) for name in arguments.channels}
+    designs = [(path, name, new) for new in (False, True) for path in paths for name in counts]
+    cuts = [(path, number) for path in paths for number in arguments.cuts]
+    full = {d: [(d[0], counts[d[1]], d[2], None, seed, arguments.draws) for seed in seeds] for d in designs}
+    few = {cut: [(cut[0], 1, False, cut[1], seed, arguments.draws) for seed in seeds] for cut in cuts}
+    computed(kept, list(chain(*full.values(), *few.values())), arguments.jobs)
+    head, told, checks = " | ".join(("system", *MEASURES)), Told(), []
+    say = {part: partial(told.say, part) for part in ("sets", "new channels", "cuts")}
+    for part in say.values():
+        part(f"{arguments.splits} splits; EER and cross / same in %, Cllr in bits, [5th, 95th percentile of draws].")
+    for part in ("sets", "new channels"):
+        say[part](f"\n| set | channels per training speaker | {head} |\n" + "|---" * 10 + "|")
+    say["cuts"](f"\n| set | training speakers, one channel each | {head} |\n" + "|---" * 10 + "|")
+    for (path, name, new), jobs in full.items():
+        rows = [kept.rows[kept.key(*job)] for job in jobs]
+        means = table(say["new channels" if new else "sets"], f"{path.stem} | {name}", rows)
+        checks.append((check_full, path.stem, f"{name} channel(s){', test channels new' if new else ''}", means))
+    for (path, number), jobs in few.items():
+        means = table(say["cuts"], f"{path.stem} | {number}", [kept.rows[kept.key(*job)] for job in jobs])
+        checks.append((check_cut, path.stem, number, means))
     print()
     for check, *given in checks:
         check(*given)
-    check_time(paths)
     if arguments.page is not None:
         told.write(arguments.page)
+    if arguments.readme is not None:
+        shown = Told()
+        shown.say("example", "| system | EER, % | cross / same, % | Cllr, bits |\n" + "|---" * 4 + "|")
+        for (path, name, new), jobs in full.items():
+            if (path.stem, name, new) == (arguments.example, "1", False):
+                rows = [kept.rows[kept.key(*job)] for job in jobs]
+                for system in rows[0]:
+                    values = {key: [row[system][0].get(key, np.nan) for row in rows] for key in MEASURES}
+                    cells = [text(key, values[key], []) for key in ("EER", CROSS_SAME, "Cllr")]
+                    shown.say("example", f"| {system} | " + " | ".join(cells) + " |")
+        shown.write(arguments.readme)
     return summary()
 
 
