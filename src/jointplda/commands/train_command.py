@@ -13,10 +13,11 @@ from jointplda.commands.messages import Messages
 from jointplda.commands.training_options import MODEL, STEP_OPTIONS, Step, given_settings, given_steps, preprocessing
 from jointplda.model.settings import RULES
 
-DETAILS = """Preprocessing is fitted on DATA and stored with the model. Without preprocessing options, and unless
-settings of your own are given, embeddings are centered, scaled to length one and, where the data support it, reduced
-to 150 dimensions. --no-auto alone fits by maximum likelihood. Ctrl-C ends training and writes the model as it is (exit
-code 0); --resume continues from it."""
+DETAILS = """Preprocessing is fitted on DATA and stored with the model; a search fits it without the speakers held
+out. Unless settings of your own are given, embeddings are centered, scaled to length one and, where the data support
+it, reduced to 150 dimensions; without length norm, or whitened before it, where held-out speakers say so. --no-auto
+alone fits by maximum likelihood, without preprocessing. Ctrl-C ends training and writes the model as it is (exit code
+0); --resume continues from it."""
 OF_CELLS = ("interaction", "interaction_rank", "interaction_prior", "cell_share")
 """Settings of the interaction, which needs channels."""
 CHOSEN = tuple(name for name, rule in RULES.items() if not rule.kept_if_given)

@@ -10,10 +10,10 @@ from jointplda.commands.messages import Messages
 from jointplda.commands.training_options import given_steps, preprocessing
 
 DETAILS = """Speakers are held out in turn. The criterion is minCllr of the pairs of held-out speakers; same-channel
-and cross-channel pairs have the same weight. "share" is the share of the variance between channels that U keeps, "prior
-of U" is the strength of the prior that shrinks U U'. Without preprocessing options, embeddings are centered, scaled to
-length one and, where the data support it, reduced to 150 dimensions. Ctrl-C ends the search and takes the best
-candidate so far."""
+and cross-channel pairs have the same weight. "share" is the share of the variance between channels that U keeps,
+"prior of U" is the strength of the prior that shrinks U U'. Without preprocessing options front ends are tried too:
+centering, scaling to length one and, where the data support it, PCA to 150 dimensions; without length norm; whitening
+before it. Ctrl-C ends the search and takes the best candidate so far."""
 
 
 @cloup.command("tune", short_help="Show the search for settings on held-out training speakers.", epilog=DETAILS)
