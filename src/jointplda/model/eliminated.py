@@ -207,16 +207,8 @@ def eliminated_sums(
 ) -> EliminatedRows | EliminatedGram:
     """Keep the eliminated levels in the form that needs fewer floating-point operations in an iteration.
 
-    Parameters
-    ----------
-    sums, slots, group
-        As in ``EliminatedRows``.
-    counts : (G, P)
-        n_gp of each group.
-    rank : int
-        R, the rank of the eliminated factor.
-    keep_rows : bool
-        Whether to keep every level by itself whatever that costs, for its posterior.
+    The tables are those of ``EliminatedRows``, ``counts`` (G, P) is n_gp of each group, and ``rank`` R, that of the
+    eliminated factor. With ``keep_rows`` every level is kept by itself whatever that costs, for its posterior.
     """
     K, width = sums.shape
     q, (G, n_parts) = width + slots.shape[1] + 1, counts.shape

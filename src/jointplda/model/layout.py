@@ -118,12 +118,8 @@ def lay_out(
 ) -> Layout:
     """Arrange ``statistics`` for EM with loadings of these ``ranks`` (all at least 1).
 
-    Parameters
-    ----------
-    eliminated : int, optional
-        The factor to eliminate analytically; default: the one that makes an iteration cheapest.
-    keep_rows : bool
-        Whether to keep every eliminated level by itself, for its posterior.
+    ``eliminated`` is the factor to eliminate analytically, by default the one that makes an iteration cheapest. With
+    ``keep_rows`` every eliminated level is kept by itself, for its posterior.
     """
     plan = make_plan(statistics, ranks, eliminated)
     levels = tuple(len(labels) for labels in statistics.labels)
