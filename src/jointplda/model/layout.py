@@ -135,7 +135,7 @@ def lay_out(
     parts = tuple(_pattern_arrays(part, coupled, levels) for part in raw)
     batches: tuple[Batch, ...] = ()
     if coupled:
-        first, second, pair_counts = _pairs(parts, eliminated_parts, coupled, levels, slots, group[order], len(sizes))
+        first, second, pair_counts = _pairs(parts, coupled, levels, slots, group[order])
         batches = find_batches(tuple(levels[k] for k in coupled), first, second, pair_counts)
     return Layout(
         plan=plan,
@@ -204,12 +204,10 @@ def _pattern_arrays(part: PatternSums, coupled: tuple[int, ...], levels: tuple[i
 
 def _pairs(
     parts: tuple[PatternArrays, ...],
-    eliminated_parts: tuple[int, ...],
     coupled: tuple[int, ...],
     levels: tuple[int, ...],
     slots: csr_array,
     group: IntArray,
-    n_groups: int,
 ) -> tuple[IntArray, IntArray, csr_array]:
     """Pairs of coupled levels that are linked, and how often each kernel enters their block of P."""
     start = dict(zip(coupled, np.concatenate([[0], np.cumsum([levels[k] for k in coupled])[:-1]]), strict=True))
@@ -231,7 +229,7 @@ def _pairs(
             both = table.tocoo()
             add(start[k] + both.row, start[j] + both.col, 1 + p, both.data)
             add(start[j] + both.col, start[k] + both.row, 1 + p, both.data)
-    P = len(eliminated_parts)
+    P, n_groups = slots.shape[1] // B, int(group[-1]) + 1
     ends = np.searchsorted(group, np.arange(n_groups + 1))
     for g in range(n_groups):
         shared = _squared(slots[ends[g] : ends[g + 1]])

@@ -130,7 +130,7 @@ def m_step(
     Where B = V V' (or G G') has a prior, its latent is the term V y itself, and the rest is regressed on it.
 
     ``moments`` are those of the E step with ``parameters``, ``scatter`` (d, d) is S around ``shift``, and ``kappa`` the
-    present one. Where the moments are those of the means of cells, ``within`` is what is left of the samples beside.
+    present one. Where the moments are those of cell means, ``within`` is what is left of the samples beside them.
     """
     T, loadings, shrunk = moments.T, list(parameters.loadings), prior.covariances(len(parameters.loadings))
     W, regressed = _regressed(moments, parameters, sorted(shrunk))
