@@ -131,8 +131,8 @@ def evaluate(
     """Measure scored trials, pooled and in parts.
 
     ``scores`` (n,) are natural-log likelihood ratios, unless the settings say otherwise, and ``target`` (n,) is True
-    for targets. ``sides`` has the speakers for intervals, the channels for types of trials, and conditions. As draws are
-    done, ``callback`` is called with a ``Progress`` of stage "bootstrap, <part>".
+    for targets. ``sides`` has the speakers for intervals, the channels for types of trials, and conditions. As draws
+    are done, ``callback`` is called with a ``Progress`` of stage "bootstrap, <part>".
     """
     values, mask = as_trials(scores, target)
     if np.median(values[mask]) < np.median(values[~mask]):
