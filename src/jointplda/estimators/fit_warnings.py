@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from jointplda.errors import Advice, DataWarning, MildWarning, warn
-from jointplda.model.fitted import FittedModel
+from jointplda.model.fitted import FitNotes, FittedModel
 from jointplda.model.resolve import supported_rank
 from jointplda.model.settings import ModelSettings
 from jointplda.model.statistics import Statistics
@@ -42,10 +42,12 @@ def warn_of_fit(fitted: FittedModel, statistics: Statistics) -> None:
 
     ``statistics`` have the conditions of rank above 0.
     """
+    notes = fitted.notes
+    assert notes is not None
     _warn_of_labels(statistics)
-    _warn_of_kappa(fitted)
-    _warn_of_floor(fitted, statistics)
-    _warn_of_end(fitted)
+    _warn_of_kappa(fitted, notes)
+    _warn_of_floor(fitted, notes, statistics)
+    _warn_of_end(fitted, notes)
     if fitted.training is None and posterior_fits_in_memory(statistics, fitted.settings.ranks):
         warn(
             f"{sum(statistics.n_channels)} training channels are too many to keep with the model, since the prior "
@@ -67,30 +69,28 @@ def _warn_of_labels(statistics: Statistics) -> None:
                 )
 
 
-def _warn_of_kappa(fitted: FittedModel) -> None:
-    assert fitted.notes is not None
-    if fitted.notes.prior_share >= MOSTLY:
+def _warn_of_kappa(fitted: FittedModel, notes: FitNotes) -> None:
+    if notes.prior_share >= MOSTLY:
         warn(
             f"{FROM_PRIOR}: too few speakers have two samples in each of two channels. Add such speakers, or set 0.",
             parameter="interaction",
         )
-    elif fitted.notes.form == "proportional" and fitted.used.kappa < VANISHED * fitted.notes.moment_kappa:
+    elif notes.form == "proportional" and fitted.used.kappa < VANISHED * notes.moment_kappa:
         warn(
             f"Maximum likelihood finds a kappa of {fitted.used.kappa:.2g} where the moments of the data say "
-            f"{fitted.notes.moment_kappa:.2g}: with few speakers for the dimension V takes the interaction. Use priors "
+            f"{notes.moment_kappa:.2g}: with few speakers for the dimension V takes the interaction. Use priors "
             "of the noise and of the speaker, or reduce the dimension (PCA).",
             parameter="interaction",
         )
 
 
-def _warn_of_floor(fitted: FittedModel, statistics: Statistics) -> None:
-    assert fitted.notes is not None
+def _warn_of_floor(fitted: FittedModel, notes: FitNotes, statistics: Statistics) -> None:
     constant = np.flatnonzero(statistics.constant).tolist()
     constant_text = f"Column(s) {constant[:5]}{'...' if len(constant) > 5 else ''} are constant. " if constant else ""
-    if fitted.notes.at_floor:
+    if notes.at_floor:
         warn(
             f"The noise covariance is at its floor ({fitted.settings.noise_floor:g} of the total variance) in "
-            f"{fitted.notes.at_floor} of {statistics.n_features} directions: there the {statistics.n_samples:g} "
+            f"{notes.at_floor} of {statistics.n_features} directions: there the {statistics.n_samples:g} "
             f"samples of {statistics.n_speakers} speakers hardly vary within speakers and channels. {constant_text}"
             "Reduce the dimension (PCA), or use a noise prior."
         )
@@ -98,20 +98,19 @@ def _warn_of_floor(fitted: FittedModel, statistics: Statistics) -> None:
         warn(f"{constant_text}Leave them out.", MildWarning)
 
 
-def _warn_of_end(fitted: FittedModel) -> None:
-    assert fitted.notes is not None
+def _warn_of_end(fitted: FittedModel, notes: FitNotes) -> None:
     trace, tol = fitted.trace, fitted.settings.tol
     n_iter = len(trace.log_likelihoods)
     if trace.interrupted:
         warn(f"EM was interrupted after {n_iter} iteration(s); the model so far is kept.", ConvergenceWarning)
-    elif fitted.notes.stuck:
+    elif notes.stuck:
         warn(
             f"EM stopped after {n_iter} iteration(s): the next one would have lost likelihood to rounding. "
             "Raise the noise floor, use a noise prior, or reduce the dimension (PCA).",
             ConvergenceWarning,
         )
     elif not trace.converged:
-        gain = float(np.diff([fitted.notes.start, *trace.log_likelihoods])[-1])
+        gain = float(np.diff([notes.start, *trace.log_likelihoods])[-1])
         warn(
             f"EM did not converge in {n_iter} iterations: the last one gained {gain:.2g} nats per sample "
             f"(the limit is {tol:g}).",

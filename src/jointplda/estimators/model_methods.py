@@ -7,8 +7,7 @@ import numpy as np
 
 from jointplda._typing import AnyArray, Array
 from jointplda.errors import InputError
-from jointplda.model.interaction.cell_problem import solve_samples
-from jointplda.model.posterior import Posterior, posterior
+from jointplda.model.posterior import Posterior, posterior, solve_samples
 from jointplda.model.statistics import Statistics
 from jointplda.progress import ProgressCallback
 from jointplda.scoring.enrollment import Enrollment

@@ -130,16 +130,9 @@ def evaluate(
 ) -> Evaluation:
     """Measure scored trials, pooled and in parts.
 
-    Parameters
-    ----------
-    scores : array-like, shape (n,)
-        Natural-log likelihood ratios.
-    target : array-like of bool, shape (n,)
-    sides : TrialSides, optional
-        Speakers (for intervals), channels (for the types of trials) and conditions.
-    settings : EvaluationSettings, optional
-    callback : callable, optional
-        Called with a ``Progress`` of stage "bootstrap, <part>" as draws are done.
+    ``scores`` (n,) are natural-log likelihood ratios, unless the settings say otherwise, and ``target`` (n,) is True
+    for targets. ``sides`` has the speakers for intervals, the channels for types of trials, and conditions. As draws
+    are done, ``callback`` is called with a ``Progress`` of stage "bootstrap, <part>".
     """
     values, mask = as_trials(scores, target)
     if np.median(values[mask]) < np.median(values[~mask]):

@@ -19,16 +19,10 @@ NO_CONDITIONS = ConditionColumns((), ())
 
 @dataclass(frozen=True)
 class LabelledSamples:
-    """Embeddings, their ids, and the labels of speaker and channel of each.
+    """Embeddings X (n, d), their ids, and the labels of speaker and channel of each.
 
-    Parameters
-    ----------
-    ids : ndarray of str, shape (n,)
-    X : ndarray, shape (n, d)
-    speakers : ndarray of str, shape (n,)
-    channels : ConditionColumns
-        Names of the conditions, and one column (n,) of channels for each; an empty string where the channel is not
-        known. No columns where nothing is known of the channels.
+    ``channels`` has a column (n,) for each condition, with an empty string where the channel is not known; no columns
+    where nothing is known of the channels.
     """
 
     ids: Names
@@ -93,15 +87,9 @@ def trials_of(
 ) -> Experiment:
     """Make an experiment of samples to train on and of trials among test samples.
 
-    Parameters
-    ----------
-    train, test : LabelledSamples
-        Samples of different speakers, with the same conditions. The first condition makes the types of
-        trials.
-    trials : path, optional
-        A trial list. The default is every pair of test samples once.
-    allow_missing : bool
-        Leave out listed trials whose ids are not among the test samples, instead of raising.
+    ``train`` and ``test`` are of different speakers, with the same conditions, the first of which makes the types of
+    trials. Without a trial list every pair of test samples is a trial, once. ``allow_missing`` leaves out listed trials
+    whose ids are not among the test samples, instead of raising.
     """
     shared = sorted(set(train.speakers.tolist()) & set(test.speakers.tolist()))
     if shared:

@@ -116,21 +116,12 @@ def run_systems(
     systems: Sequence[str] | None = None,
     callback: ProgressCallback | None = None,
 ) -> Iterator[Scored]:
-    """Train and score each system in turn.
+    """Train and score the systems of these names from ``SYSTEMS`` in turn, by default all that the data allow.
 
-    Parameters
-    ----------
-    train, test : LabelledSamples
-        Only the systems that remove channel means look at the channels of ``test``; Joint PLDA averages over the
-        channels of trials.
-    pairs : ndarray of int, shape (trials, 2)
-        The two rows of ``test`` that each trial compares.
-    settings : ComparedSettings, optional
-    systems : sequence of str, optional
-        Names from ``SYSTEMS``. The default is all that the data allow.
-    callback : callable, optional
-        Called with a ``Progress`` whose stage is the system's name: as the system begins (0 done), and after each EM
-        iteration, with that ``Iteration`` as detail.
+    ``pairs`` (trials, 2) are the two rows of ``test`` that each trial compares. Only the systems that remove channel
+    means look at the channels of ``test``; Joint PLDA averages over the channels of trials. ``callback`` is called with
+    a ``Progress`` whose stage is the system's name: as the system begins (0 done), and after each EM iteration, with
+    that ``Iteration`` as detail.
     """
     settings = settings or ComparedSettings()
     for name in list(SYSTEMS) if systems is None else list(systems):

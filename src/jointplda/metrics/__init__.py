@@ -2,17 +2,7 @@
 
 from jointplda.metrics.convex_hull import Hull, hull
 from jointplda.metrics.measure_kind import Measure, MeasureKind
-from jointplda.metrics.measures import (
-    PRIORS,
-    Measures,
-    act_dcf,
-    bayes_threshold,
-    cllr,
-    eer,
-    measure,
-    min_cllr,
-    min_dcf,
-)
+from jointplda.metrics.measures import PRIORS, Measures, act_dcf, bayes_threshold, cllr, eer, measure, min_cllr, min_dcf
 from jointplda.metrics.sorted_trials import roc
 from jointplda.metrics.speaker_bootstrap import Bootstrap, bootstrap
 from jointplda.metrics.trial_types import CROSS_SAME, TRIAL_TYPES, TYPE_PAIRS, type_pairs

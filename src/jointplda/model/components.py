@@ -65,14 +65,9 @@ def find_batches(
 ) -> tuple[Batch, ...]:
     """Split linked levels into components, and these into batches and classes.
 
-    Parameters
-    ----------
-    level_counts : tuple of int
-        Number of levels of each coupled factor. Levels are numbered consecutively over all factors.
-    first, second : (E,) int64
-        Every linked pair of levels in both orders, and every level with itself.
-    counts : (E, columns) sparse
-        How often each kernel enters the block of each pair.
+    The coupled factors have ``level_counts`` levels, numbered consecutively over all factors. ``first`` and ``second``
+    (E,) are every linked pair of levels in both orders, and every level with itself; ``counts`` (E, columns) says how
+    often each kernel enters the block of each pair.
     """
     n_levels = sum(level_counts)
     factor = np.repeat(np.arange(len(level_counts)), level_counts)

@@ -40,14 +40,8 @@ def solve_coupled(
 ) -> CoupledSolution:
     """Solve P x = Phi and invert P, one of the ``batches`` of components after the other.
 
-    Parameters
-    ----------
-    ranks : tuple of int
-        r_k of each coupled factor.
-    kernels : mapping of (columns, r_k, r_l)
-        The matrices that the blocks of P are sums of, by the counts in the batches.
-    Phi : tuple of (levels, r_k)
-        Right-hand side of each coupled factor.
+    The blocks of P are sums of the ``kernels`` (columns, r_k, r_l) by the counts in the batches; ``Phi`` has the
+    right-hand side (levels, r_k) of each coupled factor, whose ``ranks`` are r_k.
     """
     means = tuple(np.empty_like(side) for side in Phi)
     covariances, fit, log_det = [], 0.0, 0.0

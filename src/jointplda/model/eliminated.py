@@ -149,10 +149,7 @@ class EliminatedRows:
             scaled = yhat * np.sqrt(n)[:, None]
             squares.append(scaled.T @ scaled)
         return EliminatedMoments(
-            total=yhat.sum(axis=0),
-            sums=yhat.T @ self.sums,
-            slots=(self.slots.T @ yhat).T,
-            squares=np.stack(squares),
+            total=yhat.sum(axis=0), sums=yhat.T @ self.sums, slots=(self.slots.T @ yhat).T, squares=np.stack(squares)
         )
 
     def means(self, projected: Array, Jx: Array, L: Precision) -> Array:
@@ -188,13 +185,8 @@ class EliminatedGram:
         YY = (Z.reshape(R * G, q) @ full.T).reshape(R, G, R)
         YY = YY * L.inverse if L.is_diagonal else (YY.swapaxes(0, 1) @ L.inverse).swapaxes(0, 1)
         weights = np.concatenate([np.ones((1, G)), self.counts.T])
-        both = Z.sum(axis=1)
-        return EliminatedMoments(
-            total=both[:, -1],
-            sums=both[:, :w],
-            slots=both[:, w:-1],
-            squares=(weights @ YY).swapaxes(0, 1),
-        )
+        both, squares = Z.sum(axis=1), (weights @ YY).swapaxes(0, 1)
+        return EliminatedMoments(total=both[:, -1], sums=both[:, :w], slots=both[:, w:-1], squares=squares)
 
     def _times(self, E: Array, rows: slice) -> Array:
         """E Gram[rows], (R, G, q)."""
@@ -207,16 +199,8 @@ def eliminated_sums(
 ) -> EliminatedRows | EliminatedGram:
     """Keep the eliminated levels in the form that needs fewer floating-point operations in an iteration.
 
-    Parameters
-    ----------
-    sums, slots, group
-        As in ``EliminatedRows``.
-    counts : (G, P)
-        n_gp of each group.
-    rank : int
-        R, the rank of the eliminated factor.
-    keep_rows : bool
-        Whether to keep every level by itself whatever that costs, for its posterior.
+    The tables are those of ``EliminatedRows``, ``counts`` (G, P) is n_gp of each group, and ``rank`` R, that of the
+    eliminated factor. With ``keep_rows`` every level is kept by itself whatever that costs, for its posterior.
     """
     K, width = sums.shape
     q, (G, n_parts) = width + slots.shape[1] + 1, counts.shape

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jointplda._typing import Array
+from jointplda._typing import Array, IntArray
 from jointplda.linalg import inverse, spans, symmetric
 from jointplda.model.coupled import CoupledSolution, counted_covariances, solve_coupled
 from jointplda.model.eliminated import EliminatedMoments, Precision
 from jointplda.model.layout import Layout, PatternArrays
 from jointplda.model.parameters import Parameters
 
-Pair = tuple[int, int]
+Blocks = dict[tuple[int, int], Array]  # by a pair of numbers, which are those of parts and of factors
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Solution:
     scales: tuple[float, ...]
     rotation: Array | None
     L: Precision
-    J: dict[Pair, Array]
+    J: Blocks
     E: Array
     Jx: Array
     coupled: CoupledSolution
@@ -162,13 +162,7 @@ def _noise_term(part: PatternArrays, noise: Noise, mean: Array) -> float:
 
 
 def _solve_coupled(
-    layout: Layout,
-    W: tuple[Array, ...],
-    mean: Array,
-    DW: dict[Pair, Array],
-    J: dict[Pair, Array],
-    L: Precision,
-    slot_sums: Array,
+    layout: Layout, W: tuple[Array, ...], mean: Array, DW: Blocks, J: Blocks, L: Precision, slot_sums: Array
 ) -> tuple[CoupledSolution, Array]:
     """Posterior of the coupled latents, and J' xhat_b for every slot (slots, R)."""
     if not layout.coupled:
@@ -191,9 +185,7 @@ def _solve_coupled(
     return coupled, Jx
 
 
-def _kernels(
-    layout: Layout, W: tuple[Array, ...], DW: dict[Pair, Array], J: dict[Pair, Array], L: Precision
-) -> dict[Pair, Array]:
+def _kernels(layout: Layout, W: tuple[Array, ...], DW: Blocks, J: Blocks, L: Precision) -> Blocks:
     """Matrices whose counted sums are the blocks of the coupled precision P."""
     P, G = len(layout.eliminated_parts), len(layout.group_sizes)
     kernels = {}
@@ -224,7 +216,8 @@ def summed_moments(layout: Layout, parameters: Parameters, solution: Solution) -
         R_p, T_p = _part_moments(layout, positions, solution, summed, p)
         absorbed = [k for k, has_label in enumerate(part.observed) if not has_label]
         if absorbed:
-            _add_absorbed(part, solution.scales[p], parameters, solution, positions, absorbed, R_p, T_p)
+            own = np.concatenate([np.arange(width)[positions[k]] for k in absorbed])
+            _add_absorbed(part, solution.scales[p], parameters, solution.mean, own, R_p, T_p)
             for k in absorbed:
                 at = positions[k]
                 old = levels[k]
@@ -244,9 +237,9 @@ class _CovarianceSums:
     ``eliminated`` the sums of the covariance of y over eliminated levels, unweighted and weighted by n_p.
     """
 
-    by_part: list[dict[Pair, Array]]
+    by_part: list[Blocks]
     by_level: list[Array]
-    with_eliminated: dict[Pair, Array]
+    with_eliminated: Blocks
     eliminated: Array
 
 
@@ -330,19 +323,14 @@ def _part_moments(
 
 
 def _add_absorbed(
-    part: PatternArrays,
-    scale: float,
-    parameters: Parameters,
-    solution: Solution,
-    positions: list[slice],
-    absorbed: list[int],
-    R: Array,
-    T: Array,
+    part: PatternArrays, scale: float, parameters: Parameters, mean: Array, own: IntArray, R: Array, T: Array
 ) -> None:
-    """Add the moments of latents that belong to one sample each: z_i = K^-1 W' D (m_i - M w_i), w_i the others."""
-    own = np.concatenate([np.arange(len(R))[positions[k]] for k in absorbed])
+    """Add the moments of latents that belong to one sample each: z_i = K^-1 W' D (m_i - M w_i), w_i the others.
+
+    ``own`` are the positions of the z_i among all latents.
+    """
     rest = np.setdiff1d(np.arange(len(R)), own)
-    loadings = np.concatenate([*parameters.loadings, solution.mean[:, None]], axis=1)
+    loadings = np.concatenate([*parameters.loadings, mean[:, None]], axis=1)
     W, M = loadings[:, own], loadings[:, rest]
     D = inverse(parameters.noise)[0] / scale
     K, _ = inverse(W.T @ D @ W + np.eye(len(own)))

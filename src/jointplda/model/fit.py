@@ -57,16 +57,8 @@ def fit(
 ) -> FittedModel:
     """Fit a model to statistics.
 
-    Parameters
-    ----------
-    statistics : Statistics
-    settings : ModelSettings
-    start : Parameters, optional
-        Where EM starts, as ``restart`` makes it; default: from the moments of the data.
-    callback : callable, optional
-        Called with a ``Progress`` after every iteration of EM.
-    memory : FitMemory, optional
-        What earlier fits to the same statistics left.
+    EM starts at ``start``, as ``restart`` makes it, or from the moments of the data, and calls ``callback`` with a
+    ``Progress`` after every iteration. ``memory`` is what earlier fits to the same statistics left.
     """
     settings, memory = resolve(settings, statistics), memory or FitMemory()
     of_em, of_problem = settings.of_em, settings.of_problem

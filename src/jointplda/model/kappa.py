@@ -36,17 +36,9 @@ class KappaPrior:
 def best_kappa(counts: Array, sizes: Array, squares: Array, d: int, prior: KappaPrior, before: float) -> float:
     """Maximise -d/2 sum_p [K_p log(kappa + 1/n_p) + v_p / (kappa + 1/n_p)] and the prior over kappa >= 0.
 
-    Parameters
-    ----------
-    counts, sizes : (parts,)
-        K_p, the number of cells of each part, and n_p, the samples in each of them.
-    squares : (parts,)
-        v_p = tr(D sum <r r'>) / d over the cells of each part, r the residual of a cell mean.
-    d : int
-        Dimension of the samples.
-    prior : KappaPrior
-    before : float
-        The present value; it is kept where nothing is higher.
+    ``counts`` (parts,) is K_p, the number of cells of each part, ``sizes`` n_p, the samples in each of them, and
+    ``squares`` v_p = tr(D sum <r r'>) / d over the cells of each part, with r the residual of a cell mean and d the
+    dimension of the samples. The present value, ``before``, is kept where nothing is higher.
     """
 
     def cost(kappa: float) -> float:

@@ -118,19 +118,15 @@ def lay_out(
 ) -> Layout:
     """Arrange ``statistics`` for EM with loadings of these ``ranks`` (all at least 1).
 
-    Parameters
-    ----------
-    eliminated : int, optional
-        The factor to eliminate analytically; default: the one that makes an iteration cheapest.
-    keep_rows : bool
-        Whether to keep every eliminated level by itself, for its posterior.
+    ``eliminated`` is the factor to eliminate analytically, by default the one that makes an iteration cheapest. With
+    ``keep_rows`` every eliminated level is kept by itself, for its posterior.
     """
     plan = make_plan(statistics, ranks, eliminated)
     levels = tuple(len(labels) for labels in statistics.labels)
     coupled = tuple(k for k in range(len(levels)) if k != plan.eliminated and levels[k])
     raw = list(statistics.parts.values())
     eliminated_parts = tuple(p for p, part in enumerate(raw) if plan.eliminated in part.levels)
-    counts, sums, slots = _eliminated_tables(raw, eliminated_parts, plan.eliminated, coupled, levels)
+    counts, sums, slots = _eliminated_tables([raw[p] for p in eliminated_parts], plan.eliminated, coupled, levels)
     group_counts, group, sizes = np.unique(counts, axis=0, return_inverse=True, return_counts=True)
     group = group.reshape(-1)
     order = np.argsort(group, kind="stable")
@@ -139,7 +135,7 @@ def lay_out(
     parts = tuple(_pattern_arrays(part, coupled, levels) for part in raw)
     batches: tuple[Batch, ...] = ()
     if coupled:
-        first, second, pair_counts = _pairs(parts, eliminated_parts, coupled, levels, slots, group[order], len(sizes))
+        first, second, pair_counts = _pairs(parts, {k: levels[k] for k in coupled}, slots, group[order])
         batches = find_batches(tuple(levels[k] for k in coupled), first, second, pair_counts)
     return Layout(
         plan=plan,
@@ -166,22 +162,18 @@ def link_table(part: PatternSums, k: int, j: int, levels: tuple[int, ...]) -> cs
 
 
 def _eliminated_tables(
-    raw: list[PatternSums],
-    eliminated_parts: tuple[int, ...],
-    eliminated: int,
-    coupled: tuple[int, ...],
-    levels: tuple[int, ...],
+    parts: list[PatternSums], eliminated: int, coupled: tuple[int, ...], levels: tuple[int, ...]
 ) -> tuple[Array, Array, csr_array]:
-    """n_op (K, P), f_o (K, P d) and h_ob (K, P B) of every eliminated level."""
-    K, d = levels[eliminated], len(raw[0].total)
-    counts, sums, slots = np.zeros((K, len(eliminated_parts))), np.zeros((K, len(eliminated_parts) * d)), []
-    for at, p in enumerate(eliminated_parts):
-        own = raw[p].levels[eliminated]
+    """n_op (K, P), f_o (K, P d) and h_ob (K, P B) of every eliminated level, from parts with labels of its factor."""
+    K, d = levels[eliminated], len(parts[0].total)
+    counts, sums, slots = np.zeros((K, len(parts))), np.zeros((K, len(parts) * d)), []
+    for at, part in enumerate(parts):
+        own = part.levels[eliminated]
         counts[own.index, at] = own.counts
         sums[own.index, at * d : (at + 1) * d] = own.sums
         for k in coupled:
-            linked = k in raw[p].levels
-            slots.append(link_table(raw[p], eliminated, k, levels) if linked else csr_array((K, levels[k])))
+            linked = k in part.levels
+            slots.append(link_table(part, eliminated, k, levels) if linked else csr_array((K, levels[k])))
     return counts, sums, hstack(slots, format="csr") if slots else csr_array((K, 0))
 
 
@@ -207,17 +199,13 @@ def _pattern_arrays(part: PatternSums, coupled: tuple[int, ...], levels: tuple[i
 
 
 def _pairs(
-    parts: tuple[PatternArrays, ...],
-    eliminated_parts: tuple[int, ...],
-    coupled: tuple[int, ...],
-    levels: tuple[int, ...],
-    slots: csr_array,
-    group: IntArray,
-    n_groups: int,
+    parts: tuple[PatternArrays, ...], levels: dict[int, int], slots: csr_array, group: IntArray
 ) -> tuple[IntArray, IntArray, csr_array]:
-    """Pairs of coupled levels that are linked, and how often each kernel enters their block of P."""
-    start = dict(zip(coupled, np.concatenate([[0], np.cumsum([levels[k] for k in coupled])[:-1]]), strict=True))
-    B = sum(levels[k] for k in coupled)
+    """Pairs of linked levels of coupled factors, by their numbers of ``levels``, and how often each kernel enters their
+    block of P.
+    """
+    start = dict(zip(levels, np.concatenate([[0], np.cumsum(list(levels.values()))[:-1]]), strict=True))
+    B = sum(levels.values())
     own = np.arange(B)
     rows, columns, kernels, values = [own], [own], [np.zeros(B, dtype=np.int64)], [np.ones(B)]
 
@@ -235,7 +223,7 @@ def _pairs(
             both = table.tocoo()
             add(start[k] + both.row, start[j] + both.col, 1 + p, both.data)
             add(start[j] + both.col, start[k] + both.row, 1 + p, both.data)
-    P = len(eliminated_parts)
+    P, n_groups = slots.shape[1] // B, int(group[-1]) + 1
     ends = np.searchsorted(group, np.arange(n_groups + 1))
     for g in range(n_groups):
         shared = _squared(slots[ends[g] : ends[g + 1]])

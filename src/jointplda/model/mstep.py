@@ -129,17 +129,8 @@ def m_step(
 
     Where B = V V' (or G G') has a prior, its latent is the term V y itself, and the rest is regressed on it.
 
-    Parameters
-    ----------
-    moments : Moments
-        From the E step with ``parameters``.
-    scatter : (d, d)
-        S around ``shift``.
-    prior, noise : Prior, NoiseModel
-    within : WithinCells, optional
-        What is left of the samples beside the means of their cells, where the moments are those of means.
-    kappa : float
-        The present kappa.
+    ``moments`` are those of the E step with ``parameters``, ``scatter`` (d, d) is S around ``shift``, and ``kappa`` the
+    present one. Where the moments are those of cell means, ``within`` is what is left of the samples beside them.
     """
     T, loadings, shrunk = moments.T, list(parameters.loadings), prior.covariances(len(parameters.loadings))
     W, regressed = _regressed(moments, parameters, sorted(shrunk))

@@ -1,7 +1,7 @@
 """Posterior means and covariances of the latents of every level."""
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -12,9 +12,9 @@ from jointplda._typing import Array, IntArray
 from jointplda.labels import MISSING
 from jointplda.linalg import equal_rows, inverse, spans
 from jointplda.model.eliminated import EliminatedRows
-from jointplda.model.estep import Solution
-from jointplda.model.interaction.cell_problem import solve_samples
-from jointplda.model.layout import Layout
+from jointplda.model.estep import Solution, solve
+from jointplda.model.interaction.cell_means import cell_means, with_cell_factor
+from jointplda.model.layout import Layout, lay_out
 from jointplda.model.parameters import Parameters
 from jointplda.model.statistics import Statistics, encode_all
 
@@ -52,6 +52,29 @@ class Posterior:
     speakers: LatentPosterior
     channels: tuple[LatentPosterior, ...]
     log_likelihood: float
+
+
+def solve_samples(
+    statistics: Statistics, parameters: Parameters, eliminated: int | None = None, *, keep_rows: bool = False
+) -> tuple[Layout, Solution]:
+    """The layout of samples, and the posterior of the latents that they share under a model with the same factors.
+
+    If the model has a cell, the layout is that of the means of cells, whose noise is (1/n + kappa) C or has a factor
+    G. The log-likelihood is that of the samples.
+    """
+    cell = parameters.cell
+    if cell is None:
+        layout = lay_out(statistics, parameters.ranks, eliminated, keep_rows)
+        return layout, solve(layout, parameters)
+    means, within = cell_means(statistics)
+    if cell.kappa is None:
+        means = with_cell_factor(means)
+    else:
+        parameters = parameters.without_cell()
+    layout = lay_out(means, parameters.ranks, eliminated, keep_rows)
+    solution = solve(layout, parameters, cell.kappa or 0.0)
+    log_likelihood = solution.log_likelihood + within.log_likelihood(*inverse(parameters.noise))
+    return layout, replace(solution, log_likelihood=log_likelihood)
 
 
 def posterior(X: Any, y: Any, channels: Any, parameters: Parameters) -> Posterior:

@@ -53,8 +53,9 @@ class SettingRule:
     stage: str = "problem"
 
 
-def _rule(text: str, **rule: Any) -> dict[str, SettingRule]:
-    return {"rule": SettingRule(text, **rule)}
+def _setting(default: Any, text: str, **rule: Any) -> Any:
+    """A setting with its default and its rule, whose help is ``text``."""
+    return field(default=default, metadata={"rule": SettingRule(text, **rule)})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,79 +65,39 @@ class ModelSettings:
     After ``resolve`` ranks are numbers, and settings per condition are tuples with one value for each condition.
     """
 
-    speaker_rank: int | None = field(default=None, metadata=_rule("Columns of V.", least=1, whole=True, rank=True))
-    channel_rank: Any = field(
-        default=None, metadata=_rule("Columns of U.", whole=True, rank=True, searched=True, per_condition=True)
+    speaker_rank: int | None = _setting(None, "Columns of V.", least=1, whole=True, rank=True)
+    channel_rank: Any = _setting(None, "Columns of U.", whole=True, rank=True, searched=True, per_condition=True)
+    noise: str = _setting("full", "Noise covariance.", choices=("full", "diagonal"), kept_if_given=True)
+    max_iter: int = _setting(100, "EM iterations at most.", least=1, whole=True, kept_if_given=True)
+    tol: float = _setting(1e-6, "Stop EM when an iteration gains less, in nats per sample.", kept_if_given=True)
+    noise_prior: float = _setting(
+        0.0, "Strength of the prior that shrinks the noise covariance D^-1.", most=MOST_PRIOR, searched=True, stage="em"
     )
-    noise: str = field(
-        default="full", metadata=_rule("Noise covariance.", choices=("full", "diagonal"), kept_if_given=True)
+    speaker_prior: float = _setting(
+        0.0, "Strength of the prior that shrinks V V'.", most=MOST_PRIOR, searched=True, stage="em"
     )
-    max_iter: int = field(
-        default=100, metadata=_rule("EM iterations at most.", least=1, whole=True, kept_if_given=True)
+    channel_share: Any = _setting(
+        1.0, "Share of the variance between channels that U keeps, while V takes the rest.",
+        most=1.0, searched=True, per_condition=True, stage="after",
+    )  # fmt: skip
+    channel_prior: Any = _setting(
+        0.0, "Strength of the prior that shrinks U U'.",
+        most=MOST_PRIOR, searched=True, kept_if_given=True, per_condition=True, stage="after",
+    )  # fmt: skip
+    interaction: Any = _setting(
+        0.0, "Speaker-by-channel interaction: 0 (none), a number (kappa), proportional, full or split.",
+        most=MOST_KAPPA, choices=INTERACTION_FORMS, searched=True, kept_if_given=True,
+    )  # fmt: skip
+    interaction_rank: int | None = _setting(None, "Columns of G in the full form.", least=1, whole=True, rank=True)
+    interaction_prior: tuple[float, float] = _setting(
+        (0.4, 10.0), "Prior of kappa: its value, and its weight in cells."
     )
-    tol: float = field(
-        default=1e-6, metadata=_rule("Stop EM when an iteration gains less, in nats per sample.", kept_if_given=True)
-    )
-    noise_prior: float = field(
-        default=0.0,
-        metadata=_rule(
-            "Strength of the prior that shrinks the noise covariance D^-1.", most=MOST_PRIOR, searched=True, stage="em"
-        ),
-    )
-    speaker_prior: float = field(
-        default=0.0,
-        metadata=_rule("Strength of the prior that shrinks V V'.", most=MOST_PRIOR, searched=True, stage="em"),
-    )
-    channel_share: Any = field(
-        default=1.0,
-        metadata=_rule(
-            "Share of the variance between channels that U keeps, while V takes the rest.",
-            most=1.0,
-            searched=True,
-            per_condition=True,
-            stage="after",
-        ),
-    )
-    channel_prior: Any = field(
-        default=0.0,
-        metadata=_rule(
-            "Strength of the prior that shrinks U U'.",
-            most=MOST_PRIOR,
-            searched=True,
-            kept_if_given=True,
-            per_condition=True,
-            stage="after",
-        ),
-    )
-    interaction: Any = field(
-        default=0.0,
-        metadata=_rule(
-            "Speaker-by-channel interaction: 0 (none), a number (kappa), proportional, full or split.",
-            most=MOST_KAPPA,
-            choices=INTERACTION_FORMS,
-            searched=True,
-            kept_if_given=True,
-        ),
-    )
-    interaction_rank: int | None = field(
-        default=None, metadata=_rule("Columns of G in the full form.", least=1, whole=True, rank=True)
-    )
-    interaction_prior: tuple[float, float] = field(
-        default=(0.4, 10.0), metadata=_rule("Prior of kappa: its value, and its weight in cells.")
-    )
-    cell_share: float = field(
-        default=1.0,
-        metadata=_rule(
-            "Share of the interaction that scores take two samples of one speaker in one channel to have in common; "
-            "the rest is noise.",
-            most=1.0,
-            searched=True,
-            stage="after",
-        ),
-    )
-    noise_floor: float = field(
-        default=1e-6,
-        metadata=_rule("Least noise variance, as a share of the total variance.", most=1.0, kept_if_given=True),
+    cell_share: float = _setting(
+        1.0, "Share of the interaction that scores take two samples of one speaker in one channel to have in common; "
+        "the rest is noise.", most=1.0, searched=True, stage="after",
+    )  # fmt: skip
+    noise_floor: float = _setting(
+        1e-6, "Least noise variance, as a share of the total variance.", most=1.0, kept_if_given=True
     )
 
     def __post_init__(self) -> None:

@@ -104,21 +104,11 @@ class Statistics:
         shift: Any = None,
         cells: bool = False,
     ) -> "Statistics":
-        """Sum samples whose labels ``encode_all`` has encoded.
+        """Sum samples (n, d) whose labels ``encode_all`` has encoded.
 
-        Parameters
-        ----------
-        matrix : (n, d)
-        codes : (n, 1 + conditions)
-            Speaker and channels of each sample as positions in ``labels``; -1 where a channel is missing.
-        rows : (k,) int, optional
-            Use only these samples, and only the levels that they carry.
-        weights : (k,), optional
-            Weights of the samples used.
-        labels, conditions : tuple of tuples, tuple of str
-            Labels of each factor, and names of the conditions.
-        shift, cells : (d,), bool
-            As in ``from_samples``.
+        ``codes`` (n, 1 + conditions) are the speaker and the channels of each sample as positions in ``labels``, those
+        of each factor; -1 where a channel is missing. Of the samples only ``rows`` (k,) are used, and the levels that
+        they carry, with these ``weights`` (k,). The rest is as in ``from_samples``.
         """
         if rows is not None:
             codes, labels = _used_levels(codes[rows], labels)

@@ -9,10 +9,9 @@ from scipy.sparse import csr_array
 from jointplda._typing import Array, IntArray
 from jointplda.linalg import symmetric
 from jointplda.model.estep import Solution
-from jointplda.model.interaction.cell_problem import solve_samples
 from jointplda.model.layout import Layout
 from jointplda.model.parameters import Parameters
-from jointplda.model.posterior import eliminated_means
+from jointplda.model.posterior import eliminated_means, solve_samples
 from jointplda.model.statistics import Statistics
 
 CHANNEL_UNKNOWNS = 3000

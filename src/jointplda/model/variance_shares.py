@@ -51,17 +51,9 @@ def variance_shares(
 ) -> VarianceShares:
     """Analysis of variance of labelled samples.
 
-    Parameters
-    ----------
-    X : (n, d)
-    codes : (n, 1 + conditions) int64
-        Speaker and channels of each sample, none missing.
-    conditions : tuple of str
-    callback : callable, optional
-        Called with a ``Progress`` after every estimate of the jackknife.
+    ``codes`` (n, 1 + conditions) are the speaker and the channels of each sample of ``X`` (n, d), none missing;
+    ``callback`` is called with a ``Progress`` after every estimate of the jackknife.
 
-    Notes
-    -----
     Intervals come from the jackknife: speakers are left out in turn, then the channels of each condition (in at most
     100 groups), the variances of the factors add up, and the degrees of freedom follow Satterthwaite. Drawing speakers
     and channels with replacement would not do: two copies of a speaker share their cells, so that part of the

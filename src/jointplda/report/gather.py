@@ -22,15 +22,7 @@ _EDGE = 1e-5
 
 
 def system_of(name: str, result: Evaluation, *, description: str = "", model: Any = None) -> System:
-    """The results of one system, ready to be drawn.
-
-    Parameters
-    ----------
-    name, description : str
-    result : Evaluation
-    model : PLDA, JointPLDA or Pipeline, optional
-        Adds how the model was trained.
-    """
+    """The results of one system, ready to be drawn; with a ``model`` also how that was trained."""
     order = np.argsort(result.scores)
     trials = SortedTrials(result.scores[order], result.target[order])
     truth = {"target": trials.target, "non-target": ~trials.target}

@@ -95,17 +95,8 @@ def enroll_known(
 ) -> tuple[Group, ...]:
     """Group models by the numbers of samples in their channels, and compute their posteriors.
 
-    Parameters
-    ----------
-    phi : (n, r)
-    models : (n,) int64
-        The model of each sample.
-    codes : (n, conditions) int64
-        The channel of each sample; -1 is a channel that no other sample shares.
-    n_models : int
-    solver : Solver
-    known : TrainingChannels, optional
-        Channels of training, which are the codes below their number.
+    ``models`` (n,) and ``codes`` (n, conditions) are the model and the channels of each row of ``phi`` (n, r); -1 is a
+    channel that no other sample shares, and codes below their number are the channels of training, where ``known``.
     """
     local, labels = _local_levels(models, codes)
     keys = np.concatenate([models[:, None], local], axis=1)

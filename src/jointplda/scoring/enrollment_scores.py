@@ -170,16 +170,9 @@ def latents_of_test(
 ) -> Gaussian:
     """Latents of a test sample given each model of a group: y, x of every channel that it shares, and of the cell.
 
-    Parameters
-    ----------
-    group : Group
-    level : (factors,) int64
-        The level of each factor that the test sample shares with the models; NEW for none.
-    channel : (conditions,) int64
-        The training channel of the test sample, if the models do not have it; NEW otherwise.
-    same_speaker : bool
-        Whether y is that of the model, or that of a new speaker, who has cells of their own.
-    training_channels : TrainingChannels or None
+    ``level`` (factors,) is the level of each factor that the test sample shares with the models, NEW for none, and
+    ``channel`` (conditions,) its training channel, if the models do not have it, NEW otherwise. With ``same_speaker`` y
+    is that of the model; else it is that of a new speaker, who has cells of their own.
     """
     stack = group.solved.stack
     latents, end = Gaussian(group.means, group.solved.covariance), int(stack.starts[-1])

@@ -38,12 +38,7 @@ def beam_for(n: int, conditions: int, beam: int | None) -> int:
 def join_log_probabilities(counts: IntArray, p: float) -> Array:
     """Log-probabilities that the next sample joins each channel, and (last) a new one.
 
-    Parameters
-    ----------
-    counts : (channels,)
-        Samples in each channel.
-    p : float
-        Prior probability that two samples share a channel.
+    The channels have ``counts`` (channels,) samples, and two samples share one with the prior probability ``p``.
     """
     n = int(counts.sum())
     with np.errstate(divide="ignore"):
@@ -137,18 +132,9 @@ def likely_partitions(
 ) -> WeightedPartitions:
     """Likely partitions of a set by beam search: samples are added one by one, and the most probable partitions kept.
 
-    With a beam as wide as all partitions they are all that the prior allows, whatever the samples.
-
-    Parameters
-    ----------
-    phi : (n, r)
-    priors : (n, conditions)
-        P(same channel) by which each sample joins those before it.
-    solver : Solver
-    beam : int
-        Number of partitions kept.
-    speakers : (n,) int64, optional
-        Speaker of each sample; default: the same.
+    ``beam`` is the number of partitions kept: as many as there are give all that the prior allows, whatever the samples
+    ``phi`` (n, r). ``priors`` (n, conditions) are P(same channel) by which each sample joins those before it, and
+    ``speakers`` (n,) the speaker of each sample, by default the same.
     """
     partitions = WeightedPartitions(np.zeros((1, 0, priors.shape[1]), dtype=np.int64), np.zeros(1))
     for i in range(len(phi)):

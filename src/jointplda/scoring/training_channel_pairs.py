@@ -68,15 +68,10 @@ def _one_side(phi: Array, A: Array, a: Array) -> Array:
 def pair_options(first: int, second: int, prior: Array, weights: Array | None) -> Iterator[tuple[Option, float, float]]:
     """Possible channels of a pair in one condition, with their probabilities given one speaker and given two.
 
-    Parameters
-    ----------
-    first, second : int
-        Channel of each sample: below C a training channel, C or above a new channel, -1 if it is not known.
-    prior : (2,)
-        P(same channel | same speaker), P(same channel | different speakers).
-    weights : (C + 1,), optional
-        Probabilities of the training channels and of a new channel (last), for samples whose channel is not known.
-        Without them such a sample shares the channel of the other with the probability of the prior.
+    A channel (``first``, ``second``) is one of training below their number C, new from C on, and not known at -1.
+    ``prior`` is P(same channel | same speaker), P(same channel | different speakers). ``weights`` (C + 1,) are the
+    probabilities of the training channels and of a new channel (last), for samples whose channel is not known; without
+    them such a sample shares the channel of the other with the probability of the prior.
     """
     p, q = float(prior[0]), float(prior[1])
     if first >= 0 and second >= 0:
@@ -99,17 +94,9 @@ def pair_options(first: int, second: int, prior: Array, weights: Array | None) -
 class TrainingChannelPairs:
     """LLRs of pairs whose channels may be channels of training; a ``TrialScorer``.
 
-    Parameters
-    ----------
-    known : TrainingChannels
-    E, T : (n, r), (m, r)
-        phi of either side.
-    first, second : (n, conditions), (m, conditions) int64
-        Channels of either side; ``pair_options`` says how they are numbered.
-    priors : (conditions, 2)
-        As in ``PairScorer``.
-    weights : list of (C + 1,), optional
-        One for each condition, as in ``pair_options``.
+    ``E`` (n, r) and ``T`` (m, r) are phi of either side, ``first`` (n, conditions) and ``second`` (m, conditions) their
+    channels, numbered as in ``pair_options``; ``priors`` are as in ``PairScorer``, and ``weights``, one for each
+    condition, as in ``pair_options``.
     """
 
     def __init__(

@@ -30,15 +30,8 @@ class TrainingCells:
         E[m | mbar] = mean + W z + B (mbar - mean - W z),     B = s G G' (G G' + C / n)^-1,     W z = V y + U x
         Cov[m | mbar] = C + G G' - B s G G'
 
-    where s is the share of G G' that scoring counts on.
-
-    Attributes
-    ----------
-    parameters : Parameters
-    interaction : Factor
-        The cell of the parameters, whose loading is G.
-    share : float
-    cells : CellMeans
+    where s is the ``share`` of G G' that scoring counts on, and G the loading of ``interaction``, the cell of the
+    parameters.
     """
 
     parameters: Parameters
@@ -75,14 +68,9 @@ class TrainingCells:
 
 
 class TrainingChannels:
-    """A model together with the posterior of its training channels and speakers.
+    """A model together with the posterior of its training channels and speakers, which ``fitted`` has.
 
-    Parameters
-    ----------
-    projections : Projections
-        Projections of the parameters that scores use.
-    fitted : FittedModel
-        The model as it was fitted, which has the posterior.
+    The ``projections`` are those of the parameters that scores use.
     """
 
     def __init__(self, projections: Projections, fitted: FittedModel) -> None:
@@ -117,12 +105,8 @@ class TrainingChannels:
     def solve(self, codes: IntArray, channels: IntArray) -> Solved:
         """Lambda of an assignment of which some samples are in channels of training.
 
-        Parameters
-        ----------
-        codes : (n, 1 + conditions) int64
-            Speaker and channels of each sample, numbered from 0.
-        channels : (n, conditions) int64
-            The training channel that each sample is in; NEW for another channel.
+        ``codes`` (n, 1 + conditions) are the speaker and the channels of each sample, numbered from 0, and ``channels``
+        (n, conditions) the training channels that it is in, NEW for another channel.
         """
         stack = Stack.of(codes, self.projection)
         at, places = self.training_latents(stack, channels)
@@ -149,14 +133,9 @@ class TrainingChannels:
     def extended(self, prior: Gaussian, at: IntArray, known: IntArray, extra: IntArray) -> Gaussian:
         """Add training channels that an enrollment does not have to its latents.
 
-        Parameters
-        ----------
-        prior : Gaussian
-            Posterior of all stacked latents of the enrollment.
-        at, known : (n,) int64
-            The latents among these that belong to training channels, and their places in the training posterior.
-        extra : (m,) int64
-            Places of the latents to add. They depend on the enrollment through its own training channels only.
+        ``prior`` is the posterior of all stacked latents of the enrollment. Those ``at`` (n,) belong to training
+        channels, and have the places ``known`` (n,) in the training posterior. The latents to add have the places
+        ``extra`` (m,) there, and depend on the enrollment through its own training channels only.
         """
         Sigma, xhat = self.training.channel_covariance, self.training.channel_means
         B = np.linalg.solve(Sigma[np.ix_(known, known)], Sigma[np.ix_(known, extra)]).T

@@ -147,11 +147,7 @@ def planned(statistics: Statistics, settings: ModelSettings) -> Plan:
 
 
 def _for_em(
-    statistics: Statistics,
-    settings: ModelSettings,
-    kappa: float,
-    prior_share: float = 1.0,
-    residual_share: float = 1.0,
+    statistics: Statistics, settings: ModelSettings, kappa: float, prior_share: float = 1.0, residual_share: float = 1.0
 ) -> tuple[Statistics, tuple[int, ...], WithinCells | None]:
     """The samples, or the means of their cells, that EM runs on, the ranks of its factors, and what is within cells.
 
