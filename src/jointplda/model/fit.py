@@ -14,7 +14,7 @@ from jointplda.model.fitted import FitNotes, FittedModel, Trace, TrainingCounts
 from jointplda.model.interaction.forms import Problem, planned, unfinished
 from jointplda.model.mstep import NoiseModel
 from jointplda.model.parameters import CELL, CONDITION, Factor, Parameters
-from jointplda.model.plan import Plan
+from jointplda.model.plan import FLOPS, SLOW_SECONDS, Plan
 from jointplda.model.resolve import resolve
 from jointplda.model.settings import ModelSettings
 from jointplda.model.statistics import Statistics
@@ -106,7 +106,10 @@ def _em(
 ) -> EMResult:
     """Run EM; the result has parameters with the cell in its place."""
     noise, prior, layout = _noise_model(problem, settings), problem.prior(settings), problem.layout
-    logger.info("%s", layout.plan)
+    if layout.plan.work > SLOW_SECONDS * FLOPS:
+        logger.warning("an iteration will take about %.0f seconds: %s", layout.plan.work / FLOPS, layout.plan)
+    else:
+        logger.info("%s", layout.plan)
 
     def shown(progress: Progress) -> None:
         detail = progress.detail

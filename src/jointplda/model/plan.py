@@ -1,6 +1,5 @@
 """Which factor EM eliminates, and what an iteration will cost, worked out before any time is spent."""
 
-import logging
 import os
 from dataclasses import dataclass
 
@@ -11,7 +10,6 @@ from jointplda.errors import TooLargeError
 from jointplda.model.components import connected
 from jointplda.model.statistics import Statistics
 
-logger = logging.getLogger("jointplda")
 MEMORY_SHARE = 0.7
 PAIR_BYTES = 100.0  # tables of linked pairs, while they are built
 SLOW_SECONDS, FLOPS = 60.0, 2e10
@@ -74,8 +72,6 @@ def make_plan(statistics: Statistics, ranks: tuple[int, ...], eliminated: int | 
             f"(this machine allows {limit / 1e9:.3g} GB). Lower the ranks, or merge rare channels, or leave their "
             f"labels empty. ({plan})"
         )
-    if plan.work > SLOW_SECONDS * FLOPS:
-        logger.warning("an iteration will take about %.0f seconds: %s", plan.work / FLOPS, plan)
     return plan
 
 

@@ -16,6 +16,7 @@ from jointplda.model.settings import ModelSettings
 from jointplda.preprocessing.front_ends import FrontEnd
 from jointplda.progress import Progress, ProgressCallback
 from jointplda.scoring.pairs import PairModel, PairScorer, PreparedSide
+from jointplda.selection.budget import affordable_ranks
 from jointplda.selection.candidates import (
     CandidateResult,
     best_strength,
@@ -119,7 +120,7 @@ class Search:
         priors = tuple(prior if rank else 0.0 for rank, prior in zip(ranks, strengths, strict=True))
         form = self.forms[0] if any(ranks) else 0.0
         start = replace(self.base, channel_rank=ranks, channel_share=shares, channel_prior=priors, interaction=form)
-
+        start = replace(start, channel_rank=affordable_ranks(self.statistics, start))
         first = self.front_ends[0]
         while self.stretch < MOST_STRETCH and self._attempts(first, start, [1.0])[1.0].criterion < TOO_EASY:
             self.stretch *= 2.0
