@@ -132,7 +132,7 @@ def test_resuming_drops_the_calibration_and_says_so(automatic, files, tmp_path):
     path, *_ = automatic
     folder, *_ = files
     done = run("train", *train_arguments(folder, "tsv"), "--resume", path, "--max-iter", 3, "--out", tmp_path / "m")
-    assert "does not fit the new one and was dropped" in done.stderr
+    assert "and the new one is not" in done.stderr
     assert Pipeline.load(tmp_path / "m")[-1].calibration_ is None
 
 
@@ -269,3 +269,11 @@ def test_conditions_are_resumed_by_their_names(files, tmp_path):
     assert_array_equal(found[0].log_likelihoods_, found[1].log_likelihoods_)
     assert_array_equal(found[0].U_, found[1].U_)
     assert found[1].training_["conditions"] == ["language", "room"]
+
+
+def test_a_resumed_model_is_not_searched_and_its_plan_has_the_new_iterations(automatic, files, tmp_path):
+    path, *_ = automatic
+    folder, *_ = files
+    resumed = ["train", *train_arguments(folder, "tsv"), "--resume", path]
+    assert "leave out --auto, or --resume" in run(*resumed, "--auto", "--out", tmp_path / "m", code=2).stderr
+    assert json.loads(run(*resumed, "--max-iter", 7, "--plan", "--json").stdout)["max_iterations"] == 7

@@ -142,7 +142,7 @@ def search_facts(model: JointPLDACV) -> list[tuple[str, str]]:
     elif held_out.cross_channel_targets:
         text += "speakers who were held out, in channels of training; expect more in channels not seen there"
     else:
-        text += "speakers who were held out; no speaker was recorded in two channels, so expect worse across channels"
+        text += "speakers who were held out; too few were recorded in two channels, so expect worse across channels"
     facts.append(("held-out Cllr", text))
     if held_out.separable:
         facts.append(("", "a threshold separates these trials, so the calibration leaves scores near raw"))

@@ -122,6 +122,8 @@ def _check(request: TrainRequest, ctx: click.Context) -> None:
     if of_cells and not request.given.get("interaction"):
         needed = "needs an --interaction: proportional, full, split, or a number above 0."
         raise click.UsageError(f"{_option(of_cells[0])} {needed}")
+    if request.automatic and request.resume:
+        raise click.UsageError("--auto: a resumed model goes on with its settings; leave out --auto, or --resume.")
     if request.automatic and request.own_settings:
         raise click.UsageError(f"{_listed(request.own_settings)}: chosen by --auto; leave it out, or leave out --auto.")
     if not request.plan:

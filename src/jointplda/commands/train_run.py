@@ -31,6 +31,8 @@ def train(request: TrainRequest, messages: Messages) -> None:
     pipe = _make_pipe(request)
     if request.resume:
         pipe, samples = _resumed(request.resume, samples)
+        given = {name: request.given[name] for name in RESUMED if name in request.given}
+        pipe[-1].set_params(warm_start=True, **given)
     if request.plan:
         dimension = len(pipe[-1].mean_) if request.resume else planned_dimension(pipe, samples)
         print_plan(pipe, samples, dimension, searches=request.searches, as_json=request.as_json)
@@ -79,17 +81,15 @@ def _fit(pipe: Pipeline, samples: LabelledSamples, request: TrainRequest, messag
         model.set_params(callback=callback)
         if request.resume:
             # The preprocessing stays as it was stored: the model continues in the same space.
-            model.set_params(
-                warm_start=True, **{name: request.given[name] for name in RESUMED if name in request.given}
-            )
             X = pipe[:-1].transform(samples.X) if len(pipe.steps) > 1 else samples.X
             model.fit(X, samples.speakers, **settings_search.channel_arguments(samples))
         else:
             pipe.fit(samples.X, samples.speakers, **settings_search.channel_arguments(samples))
     model.set_params(callback=None, warm_start=False)
     if was_calibrated:
-        messages.info(
-            "the calibration of the resumed model does not fit the new one and was dropped; see jointplda calibrate."
+        messages.warning(
+            "the resumed model was calibrated, and the new one is not, since that calibration does not fit its scores; "
+            "see jointplda calibrate, or train anew."
         )
     if model.interrupted_:
         messages.warning(f"EM was interrupted after {model.n_iter_} iterations; continue with --resume {request.out}.")

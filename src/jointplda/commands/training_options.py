@@ -38,7 +38,7 @@ _NOTED: dict[str, Any] = {"callback": _remember, "expose_value": False}
 STEP_OPTIONS = {
     "center": cloup.option("--center", is_flag=True, default=None, help="Subtract the training mean.", **_NOTED),
     "length_norm": cloup.option("--length-norm/--no-length-norm", default=None,
-                                help="Scale embeddings to length one, or do not.", **_NOTED),
+                                help="Scale to length one; or the default without.", **_NOTED),
     "whiten": cloup.option("--whiten", is_flag=True, default=None, help="Whiten the covariance within speakers.",
                            **_NOTED),
     "pca": options.count("--pca", "Keep N dimensions by PCA.", **_NOTED),

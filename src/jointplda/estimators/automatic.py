@@ -59,8 +59,10 @@ class JointPLDACV(ModelEstimator):
     Parameters
     ----------
     front_end : "auto", "none", or a pipeline or list of steps that are not fitted
-        What comes before the model, fitted without the speakers who are held out: "auto" centres, scales to length one
-        and reduces by PCA to 150 dimensions if the data support it.
+        What comes before the model, fitted without the speakers who are held out. "auto" centres, scales to length one
+        and reduces by PCA to 150 dimensions if the data support it; it also tries this without length normalisation,
+        and with whitening before it, and takes one of them if it is better by two standard errors. ``score`` is the
+        log-likelihood of what the front end makes of samples: it does not compare front ends, ``best_score_`` does.
     cv : int, scikit-learn splitter, or iterable of (train, test) rows
         Number of folds among which the speakers are divided at random; or splits in which no speaker is on both
         sides, such as ``GroupKFold(5)``, whose groups are the speakers.
@@ -266,7 +268,9 @@ class JointPLDACV(ModelEstimator):
         speakers = len(set(np.asarray(y).tolist())) if np.ndim(y) == 1 else 0
         kept = front_ends_of(self.front_end)[0].dimension(n, d, speakers)
         model = JointPLDA(**self._fixed(), noise_prior=1.0, speaker_prior=1.0)
-        return model.plan(np.broadcast_to(np.zeros(kept), (n, kept)), y, channels)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MildWarning)  # without channels it is PLDA on purpose
+            return model.plan(np.broadcast_to(np.zeros(kept), (n, kept)), y, channels)
 
     def _description(self, **place: Any) -> ModelDescription:
         return super()._description(front_end=described_steps(self.best_estimator_.steps[:-1]), **place)

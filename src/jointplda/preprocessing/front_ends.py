@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
 
@@ -30,8 +31,13 @@ class FrontEnd:
         """The steps fitted to samples X (n, d) of speakers y (n,), and the samples that they make of X."""
         steps = []
         for step in self.steps:
-            steps.append(clone(step).fit(X, y))
-            X = steps[-1].transform(X)
+            try:
+                steps.append(clone(step).fit(X, y))
+                X = steps[-1].transform(X)
+            except ValueError as error:
+                name, speakers = type(step).__name__, len(np.unique(y))
+                text = str(error) if name in str(error) else f"{name}: {error}"
+                raise InputError(f"{text} ({len(X)} samples of {speakers} speakers)", parameter="front_end") from None
         return tuple(steps), X
 
     def sized(self, samples: int, dimension: int, speakers: int) -> "FrontEnd":
@@ -87,7 +93,8 @@ def front_ends_of(front_end: Any) -> tuple[FrontEnd, ...]:
     if not isinstance(front_end, Sequence):
         problem = f'expected "auto", "none", a pipeline or a list of steps, got {type(front_end).__name__}.'
         raise InputError(problem, parameter="front_end")
-    steps = tuple(step for step in front_end if step is not None and step != "passthrough")
+    bare = (step[1] if isinstance(step, tuple) and len(step) == 2 else step for step in front_end)
+    steps = tuple(step for step in bare if step is not None and step != "passthrough")
     for step in steps:
         if not (hasattr(step, "fit") and hasattr(step, "transform")) or isinstance(step, type):
             problem = f"expected transformers that are not fitted, such as PCA(60), got {step!r:.60}."
