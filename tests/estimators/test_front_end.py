@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.pipeline import FeatureUnion
+from sklearn.pipeline import Pipeline as SklearnPipeline
 from sklearn.preprocessing import StandardScaler
 
 from jointplda import PLDA, FileError, InputError, JointPLDA, JointPLDACV, Pipeline, make_pipeline
@@ -139,13 +141,49 @@ def test_front_ends_that_cannot_be(front_end, message):
 
 
 def test_folds_and_the_final_model_have_as_many_components():
-    sized = front_ends_of("auto")[0].sized(1000, 256, 50).steps
+    sized = front_ends_of("auto")[0].sized(1000, 256, 50, 750).steps
     assert (type(sized[-1]), sized[-1].n_components) == (PCA, 150)
-    for size in ((299, 256, 50), (1000, 256, 19), (1000, 150, 50)):
+    for size in ((299, 256, 50, 200), (1000, 256, 19, 700), (1000, 150, 50, 700)):
         assert type(AUTO[0].sized(*size).steps[-1]) is Center
-        assert AUTO[0].dimension(*size) == size[1]
+        assert AUTO[0].dimension(*size[:3]) == size[1]
+    assert type(AUTO[0].sized(1000, 256, 50, 150).steps[-1]) is Center  # the smallest fold cannot do
     rng = np.random.default_rng(0)
     s = np.repeat(np.arange(22), 4)  # folds train on 14 or 15 speakers, fewer than Reduce asks for
     X = rng.normal(size=(88, 6)) + rng.normal(size=(22, 6))[s]
     model = quietly(JointPLDACV(front_end=[Reduce(4)], max_iter=2, cv=3), X, s)
     assert relative(model.best_estimator_[0].matrix_, PCA(4).fit(X).matrix_) < 1e-12
+
+
+def test_a_speaker_with_most_samples_leaves_small_folds():
+    rng = np.random.default_rng(0)
+    s = np.concatenate([np.zeros(200, dtype=int), np.repeat(np.arange(1, 26), 5)])
+    X = rng.normal(size=(26, 160))[s] + rng.normal(size=(325, 160))
+    model = quietly(JointPLDACV(max_iter=2), X, s, np.arange(325) % 3)
+    assert len(model.best_estimator_[-1].mean_) == 160
+
+
+def test_a_front_end_that_folds_cannot_fit_is_not_tried():
+    X, s, c = named_world()
+    once = np.concatenate([np.flatnonzero(s == one)[:1] for one in sorted(set(s))[:12]])
+    rest = np.flatnonzero(np.isin(s, sorted(set(s))[12:]))
+    both = np.concatenate([once, rest])
+    X, s, c = X[both], s[both], c[both]
+    splits = [(np.arange(12), np.arange(12, len(s))), (np.arange(12, len(s)), np.arange(12, len(s))[:0])]
+    splits[1] = (np.flatnonzero(np.isin(s, sorted(set(s))[:18])), np.flatnonzero(np.isin(s, sorted(set(s))[18:])))
+    model = quietly(JointPLDACV(max_iter=2, cv=splits, interaction=0), X, s, c)
+    assert "whitening" not in {one.front_end for one in model.candidates_}
+
+
+def test_supervised_steps_inside_other_steps_are_refused():
+    X, s, c = named_world()
+    inner = SklearnPipeline([("lda", LDA(2)), ("norm", LengthNorm())])
+    for step in (inner, FeatureUnion([("lda", LDA(2))])):
+        with pytest.raises(InputError, match="learns from the speakers"):
+            make_pipeline(step, JointPLDACV(**FEW)).fit(X, s, channels=c)
+
+
+def test_steps_that_return_data_frames():
+    X, s, c = named_world()
+    framed = quietly(JointPLDACV(front_end=[StandardScaler().set_output(transform="pandas"), Center()], **FEW), X, s, c)
+    plain = quietly(JointPLDACV(front_end=[StandardScaler(), Center()], **FEW), X, s, c)
+    assert_array_equal(framed.score_matrix(X, X), plain.score_matrix(X, X))

@@ -1,5 +1,7 @@
 """Rules of choice: strengths where minCllr cannot tell, front ends, trials made harder, and separable trials."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -9,9 +11,10 @@ from jointplda.calibration.affine import fit_affine
 from jointplda.metrics import cllr
 from jointplda.model.settings import ModelSettings
 from jointplda.preprocessing import Center, LengthNorm, Reduce, Whiten
-from jointplda.preprocessing.front_ends import FrontEnd
+from jointplda.preprocessing.front_ends import AUTO, FrontEnd
 from jointplda.selection.candidates import CandidateResult, best_strength
 from jointplda.selection.fold_trials import type_weights
+from jointplda.selection.folds import Recipe
 from jointplda.selection.held_out_calibration import CalibrationTrials, calibrate_held_out
 from worlds.automatic import quietly, small_world
 from worlds.searches import Told, searching
@@ -111,6 +114,37 @@ def test_trials_that_are_too_easy_are_made_harder():
     assert plain.stretch == 1.0
 
 
+def test_stretched_samples_go_through_the_front_end_once():
+    X, s, c = easy_world()
+    folds = searching(X, s, c).folds
+    front_end = FrontEnd("unit", (Center(), LengthNorm()))
+    fold, split = folds.fold(front_end, 1), folds.splits[1]
+    Z, own = X[split.held_out], s[split.held_out]
+    means = np.stack([Z[own == one].mean(axis=0) for one in own])
+    far = means + 4 * (Z - means) - X[split.training].mean(axis=0)
+    expected = far / np.linalg.norm(far, axis=1, keepdims=True)
+    assert_allclose(folds.stretched(fold, 1, 4.0), expected, rtol=1e-10, atol=1e-12)
+
+
+def test_cllr_of_stretched_trials_decides_nothing():
+    search = searching(*small_world(), Told)
+    search.stretch = 2.0
+    search.table = lambda one: np.array([5, 6, 5, 6]) / 10 - (one.noise_prior == 1.0) * np.array([-1, 1, 0, 1]) / 100
+    real = search.attempt
+
+    def attempt(front_end, candidate):
+        found = replace(real(front_end, candidate), cllrs=(1.0 / candidate.noise_prior,) * 4)
+        search.tried[Recipe(front_end, candidate)] = found
+        return found
+
+    search.attempt = attempt
+    assert search.run().settings.noise_prior == 1.0
+
+
+def test_the_usual_front_end_comes_first_and_whitening_last():
+    assert [one.name for one in AUTO] == ["length norm", "no length norm", "whitening"]
+
+
 def test_the_calibration_of_an_easy_world_leaves_scores_as_they_are():
     X, s, c = easy_world()
     model = quietly(JointPLDACV(), X, s, c)
@@ -132,6 +166,7 @@ def test_separable_trials_are_calibrated_towards_their_own_scores(confounded):
     calibration, found = calibrate_held_out(easy, 40, confounded=confounded)
     assert found.separable
     assert 0.95 < calibration.scale < 1.3
+    assert ((calibration.scale, calibration.offset) == (1.0, 0.0)) != confounded
     assert calibration.offset == pytest.approx(0.0, abs=0.5)
     moved = trials_of(rng.uniform(50, 60, 50), rng.uniform(10, 20, 500))  # separable, but not at 0
     calibration, found = calibrate_held_out(moved, 40, confounded=confounded)
@@ -159,6 +194,13 @@ def test_labels_smoothed_towards_scores():
     for change in (1e-3, -1e-3):
         assert cost(type(near)(near.scale + change, near.offset), truth) > best
         assert cost(type(near)(near.scale, near.offset + change), truth) > best
+    shifted = fit_affine(scores, target, prior=0.2, label_smoothing=0.4999999, towards_scores=True)
+    share = np.where(target, 0.2 / target.sum(), 0.8 / (~target).sum())
+    shift = np.log(0.2 / 0.8)
+    own = 0.5000001 * target + 0.4999999 / (1 + np.exp(-scores - shift))
+    gap = share * (1 / (1 + np.exp(-(shifted.scale * scores + shifted.offset) - shift)) - own)
+    assert abs(gap.sum()) < 1e-9
+    assert abs(gap @ scores) < 1e-9
     assert_allclose(fit_affine(scores, target, towards_scores=True).apply(scores), plain.apply(scores), rtol=1e-12)
 
 

@@ -30,7 +30,7 @@ from jointplda.model.plan import Plan
 from jointplda.model.setting_checks import checked_settings, per_condition
 from jointplda.model.settings import ModelSettings
 from jointplda.model.statistics import Statistics
-from jointplda.preprocessing.front_ends import front_ends_of
+from jointplda.preprocessing.front_ends import applied, front_ends_of
 from jointplda.progress import ProgressCallback
 from jointplda.scoring.scorer import Scorer
 from jointplda.selection.candidates import CandidateResult
@@ -155,7 +155,8 @@ class JointPLDACV(ModelEstimator):
             check_callback(self.callback)
             rng = generator(0 if self.random_state is None else self.random_state)
             folds = make_folds(matrix, y, channels, self.cv, rng)
-            size = (len(matrix), matrix.shape[1], len(folds.labels[0]))
+            fewest = min(len(split.training) for split in folds.splits)
+            size = (len(matrix), matrix.shape[1], len(folds.labels[0]), fewest)
             front_ends = tuple(front_end.sized(*size) for front_end in front_ends_of(self.front_end))
             statistics = folds.whole(front_ends[0]).statistics
             design = design_of(statistics, rng)
@@ -298,9 +299,14 @@ class JointPLDACV(ModelEstimator):
         return self.best_estimator_._scorer()
 
     def _checked(self, X: Any) -> Any:
-        return self.best_estimator_._transformed(super()._checked(X))
+        return applied(self._front_end, super()._checked(X))
 
     def _transformed(self, X: Any) -> Any:
+        return self._checked(X) if hasattr(X, "columns") else applied(self._front_end, X)
+
+    @property
+    def _front_end(self) -> list[Any]:
+        """The fitted steps before the model."""
         if "best_estimator_" not in self.__dict__:
             check_is_fitted(self)
-        return self._checked(X) if hasattr(X, "columns") else self.best_estimator_._transformed(X)
+        return [step for _, step in self.best_estimator_.steps[:-1]]

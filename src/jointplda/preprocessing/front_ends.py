@@ -33,21 +33,25 @@ class FrontEnd:
         for step in self.steps:
             try:
                 steps.append(clone(step).fit(X, y))
-                X = steps[-1].transform(X)
+                X = np.asarray(steps[-1].transform(X))
             except ValueError as error:
                 name, speakers = type(step).__name__, len(np.unique(y))
                 text = str(error) if name in str(error) else f"{name}: {error}"
                 raise InputError(f"{text} ({len(X)} samples of {speakers} speakers)", parameter="front_end") from None
         return tuple(steps), X
 
-    def sized(self, samples: int, dimension: int, speakers: int) -> "FrontEnd":
-        """The same with the number of components decided by the size of all training data, so that folds agree."""
+    def sized(self, samples: int, dimension: int, speakers: int, fewest: int) -> "FrontEnd":
+        """The same with the number of components decided by the size of all training data, so that folds agree.
+
+        ``fewest`` is the number of samples of the smallest fold, which must do for all components.
+        """
         steps = list(self.steps)
         for i, step in enumerate(steps):
             if not isinstance(step, Step):
                 break  # what it leaves is not known before it is fitted
             left = step.kept(samples, dimension, speakers)
             if isinstance(step, Reduce):
+                left = left if left < fewest else dimension
                 steps[i] = PCA(left) if left < dimension else Center()
             dimension = left
         return replace(self, steps=tuple(steps))
@@ -69,14 +73,17 @@ AUTO = (
 
 
 def learns_from_speakers(step: Any) -> bool:
-    """Whether a transformer needs labels to be fitted."""
+    """Whether a transformer, or one inside it, needs labels to be fitted."""
+    for name in ("steps", "transformer_list", "transformers"):  # of scikit-learn's compositions
+        if any(learns_from_speakers(inner[1]) for inner in getattr(step, name, None) or ()):
+            return True
     return isinstance(step, BaseEstimator) and bool(get_tags(step).target_tags.required)
 
 
 def applied(steps: Sequence[Any], X: Any) -> Any:
     """Samples after fitted steps."""
     for step in steps:
-        X = step.transform(X)
+        X = np.asarray(step.transform(X))
     return X
 
 

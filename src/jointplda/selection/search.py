@@ -1,5 +1,6 @@
 """The search for settings: candidates are tried on held-out speakers, one is chosen, and all are recorded."""
 
+import logging
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -10,6 +11,7 @@ import numpy as np
 
 from jointplda._parallel import in_pieces
 from jointplda._typing import Array, IntArray
+from jointplda.errors import InputError
 from jointplda.metrics import cllr, min_cllr
 from jointplda.model.resolve import default_channel_ranks
 from jointplda.model.settings import ModelSettings
@@ -29,6 +31,8 @@ from jointplda.selection.design import Design
 from jointplda.selection.fold_trials import type_weights
 from jointplda.selection.folds import Folds, Recipe, moved_samples, other_channels
 from jointplda.selection.held_out_calibration import CalibrationTrials, HeldOutCllr
+
+logger = logging.getLogger("jointplda")
 
 FIRST_STRENGTHS = (0.3, 1.0, 3.0)
 CONFOUNDED_STRENGTHS = (1.0, 3.0, 10.0, 30.0)
@@ -156,7 +160,11 @@ class Search:
         for front_end in self.front_ends[1:]:
             if self.stretch > 1.0 and front_end.supervised:
                 continue
-            found = self._attempts(front_end, best.candidate, [strength])[strength]
+            try:
+                found = self._attempts(front_end, best.candidate, [strength])[strength]
+            except InputError as error:
+                logger.info("front end %s is not tried: %s", front_end.name, error)
+                continue
             if not self.design.confounded and worse(best, found):
                 found = self._climbed(front_end, best.candidate, [strength])
             best = found if worse(best, found, ERRORS_OF_FRONT_END) else best
