@@ -96,6 +96,21 @@ def test_steps_of_ones_own_take_the_place_of_the_usual_ones(files, tmp_path):
     assert pipe[-1].max_iter == 25
 
 
+@pytest.mark.parametrize(("options", "kinds"), [
+    (["--lda", 4], ["center", "lda", "lengthnorm"]),
+    (["--pca", 5], ["center", "lengthnorm", "pca"]),
+    (["--whiten", "--pca", 5], ["center", "whiten", "lengthnorm", "pca"]),
+    (["--no-length-norm", "--pca", 5], ["center", "pca"]),
+    (["--no-length-norm"], ["center-1", "center-2"]),
+    (["--pca", 5, "--length-norm"], ["pca", "lengthnorm"]),
+])  # fmt: skip
+def test_centring_and_length_norm_stay_around_steps_that_do_not_say_where(options, kinds, files, tmp_path):
+    folder, *_ = files
+    run("train", *train_arguments(folder, "tsv"), *options, "--max-iter", 2, "--out", tmp_path / "m")
+    best = Pipeline.load(tmp_path / "m")[-1].best_estimator_
+    assert [name for name, _ in best.steps[:-1]] == kinds
+
+
 def test_best_params_and_auto_do_not_mix(files, tmp_path):
     folder, *_ = files
     base = ["train", *train_arguments(folder, "tsv"), "--out", tmp_path / "m"]

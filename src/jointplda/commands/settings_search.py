@@ -16,7 +16,8 @@ from jointplda.errors import InputError, Remedy
 from jointplda.estimators.automatic import JointPLDACV
 from jointplda.estimators.pipeline import Pipeline, make_pipeline
 from jointplda.evaluation.protocol import LabelledSamples
-from jointplda.preprocessing.front_ends import AUTO, GIVEN
+from jointplda.preprocessing import Center, LengthNorm
+from jointplda.preprocessing.front_ends import AUTO, GIVEN, learns_from_speakers
 from jointplda.progress import Progress, ProgressCallback
 from jointplda.selection.candidates import CandidateResult
 
@@ -28,8 +29,21 @@ HEADER = [
 
 def search_pipeline(steps: tuple[Step, ...], **settings: Any) -> Pipeline:
     """A model that chooses its settings, with the front end of the options, as a pipeline of one step."""
-    front_end = step_objects(steps, AUTO[0].steps) if steps else "auto"
-    return make_pipeline(JointPLDACV(front_end=front_end, **settings))
+    return make_pipeline(JointPLDACV(front_end=_front_end(steps) if steps else "auto", **settings))
+
+
+def _front_end(steps: tuple[Step, ...]) -> list[Any]:
+    """The steps given, where the user says where centring or length normalisation come; else these stay around them.
+
+    Samples are scaled to length one before PCA, and after what learns from the speakers, unless that is turned off.
+    """
+    found = step_objects(steps, AUTO[0].steps)
+    if ("center", True) in steps or ("length_norm", True) in steps or all(value is False for _, value in steps):
+        return found
+    if ("length_norm", False) not in steps:
+        learned = [i for i, step in enumerate(found, 1) if learns_from_speakers(step)]
+        found.insert(learned[-1] if learned else 0, LengthNorm())
+    return [Center(), *found]
 
 
 def fit_search(pipe: Pipeline, samples: LabelledSamples, messages: Messages) -> None:
