@@ -6,7 +6,7 @@ from sklearn.decomposition import PCA as SklearnPCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from jointplda import DataWarning, InputError
-from jointplda.preprocessing import LDA, PCA, Center, LengthNorm, Reduce, Whiten
+from jointplda.preprocessing import LDA, PCA, Center, LengthNorm, Reduce, Scale, Whiten
 from worlds.designs import relative, world
 
 
@@ -60,6 +60,17 @@ def test_whiten(data, shrinkage):
         return
     scaled = Whiten(shrinkage).fit_transform(np.insert(scaled, 2, 5.0, axis=1), s)
     assert np.delete(scaled, 2, axis=1) == pytest.approx(found, rel=1e-9, abs=1e-9)
+    assert not scaled[:, 2].any()
+
+
+def test_scale(data):
+    X, _ = data
+    found = Scale().fit_transform(X)
+    assert np.abs(found).max(axis=0) == pytest.approx(np.ones(6))
+    assert found * np.abs(X - X.mean(axis=0)).max(axis=0) == pytest.approx(X - X.mean(axis=0))
+    other = np.insert(X * 10.0 ** np.arange(-9, 9, 3) + 3, 2, 5.0, axis=1)
+    scaled = Scale().fit_transform(other)
+    assert np.delete(scaled, 2, axis=1) == pytest.approx(found, rel=1e-5, abs=1e-5)
     assert not scaled[:, 2].any()
 
 

@@ -142,7 +142,7 @@ def test_cllr_of_stretched_trials_decides_nothing():
 
 
 def test_the_usual_front_end_comes_first_and_whitening_last():
-    assert [one.name for one in AUTO] == ["length norm", "no length norm", "whitening"]
+    assert [one.name for one in AUTO] == ["length norm", "no length norm", "scaled features", "whitening"]
 
 
 def test_the_calibration_of_an_easy_world_leaves_scores_as_they_are():
@@ -209,5 +209,5 @@ def test_the_usual_front_end_is_kept_for_embeddings_of_unit_length():
     X = np.concatenate([X, 3 + 0 * X], axis=1)
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     model = quietly(JointPLDACV(max_iter=5), X, s, c)
-    assert {one.front_end for one in model.candidates_} == {"length norm", "no length norm", "whitening"}
+    assert {one.front_end for one in model.candidates_} == {one.name for one in AUTO}
     assert Reduce not in [type(step) for _, step in model.best_estimator_.steps[:-1]]

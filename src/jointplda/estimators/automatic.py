@@ -61,8 +61,9 @@ class JointPLDACV(ModelEstimator):
     front_end : "auto", "none", or a pipeline or list of steps that are not fitted
         What comes before the model, fitted without the speakers who are held out. "auto" centres, scales to length one
         and reduces by PCA to 150 dimensions if the data support it; it also tries this without length normalisation,
-        and with whitening before it, and takes one of them if it is better by two standard errors. ``score`` is the
-        log-likelihood of what the front end makes of samples: it does not compare front ends, ``best_score_`` does.
+        and with features scaled or whitened before it, and takes one of them if it is better by two standard errors.
+        ``score`` is the log-likelihood of what the front end makes of samples: it does not compare front ends, as
+        ``best_score_`` does.
     cv : int, scikit-learn splitter, or iterable of (train, test) rows
         Number of folds among which the speakers are divided at random; or splits in which no speaker is on both
         sides, such as ``GroupKFold(5)``, whose groups are the speakers.

@@ -10,7 +10,7 @@ from sklearn.utils import get_tags
 
 from jointplda._typing import AnyArray, IntArray
 from jointplda.errors import InputError
-from jointplda.preprocessing.steps import PCA, Center, LengthNorm, Reduce, Step, Whiten
+from jointplda.preprocessing.steps import PCA, Center, LengthNorm, Reduce, Scale, Step, Whiten
 
 GIVEN = "given"
 
@@ -67,6 +67,7 @@ NONE = (FrontEnd("none", ()),)
 AUTO = (
     FrontEnd("length norm", (Center(), LengthNorm(), Reduce())),
     FrontEnd("no length norm", (Reduce(),)),
+    FrontEnd("scaled features", (Scale(), LengthNorm(), Reduce())),
     FrontEnd("whitening", (Whiten(), LengthNorm(), Reduce())),
 )
 """What automatic settings try; the first stays unless another is clearly better."""

@@ -141,6 +141,22 @@ class Reduce(Affine):
         return self
 
 
+class Scale(Affine):
+    """Subtract the mean, and divide every feature by its largest deviation from it, so that scales do not matter.
+
+    The range says more of a feature than its variance where many of its values are near zero.
+    """
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find means and ranges of X (n, d)."""
+        X = _samples(self, X)
+        self.offset_ = X.mean(axis=0)
+        largest = np.abs(X - self.offset_).max(axis=0)
+        constant = largest <= 1e-12 * np.abs(X).max(axis=0)
+        self.matrix_ = np.diag(1.0 / np.where(constant, np.inf, largest))
+        return self
+
+
 class Whiten(Affine):
     """Whiten the covariance within speakers, W: x -> (x - mean) L, with L L' = (W + s diag W)^-1.
 
