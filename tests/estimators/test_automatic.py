@@ -206,7 +206,7 @@ def two_conditions(seed=5):
     rng = np.random.default_rng(seed)
     s = np.repeat(np.arange(30), 8)
     real, idle = rng.integers(4, size=(2, len(s)))
-    X = rng.normal(size=(30, 5))[s] + 1.5 * rng.normal(size=(4, 5))[real] + 0.7 * rng.normal(size=(len(s), 5))
+    X = rng.normal(size=(30, 5))[s] + 2.0 * rng.normal(size=(4, 5))[real] + 0.7 * rng.normal(size=(len(s), 5))
     return X, s, np.stack([real, idle], axis=1)
 
 
@@ -230,7 +230,7 @@ def test_the_order_of_conditions_does_not_matter():
     for key in common:
         assert here[key] == pytest.approx(there[key], abs=2e-3)  # fits of one strength start from those of another
     one_left_out = {key[2]: value for key, value in here.items() if 0 in key[2]}
-    assert one_left_out[3, 0] < one_left_out[0, 3] - 0.01
+    assert one_left_out[3, 0] < one_left_out[0, 3] - 0.02
 
 
 def test_a_confounded_condition_is_moved_wherever_it_stands():

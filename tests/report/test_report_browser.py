@@ -329,7 +329,7 @@ def test_words_stand_out(page, scheme):
     for selector in (".plot text", ".plot .strong", ".plot .name"):
         ink = rgb(page.execute_script(read, page.find_element(By.CSS_SELECTOR, selector))[1])
         assert contrast(ink, paper) >= 4.5, selector
-    for k in range(8):
+    for k in range(9):
         line = page.find_element(By.CSS_SELECTOR, "#det .plot .line")
         page.execute_script("arguments[0].parentNode.setAttribute('class', arguments[1])", line, f"s{k}")
         stroke = rgb(page.execute_script("return getComputedStyle(arguments[0]).stroke", line))

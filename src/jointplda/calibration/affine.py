@@ -80,17 +80,7 @@ def fit_affine(
         raise InputError("all scores are equal, so that no calibration can be fitted.", parameter="scores")
     z = (values - centre) / spread
     shift = float(np.log(prior / (1 - prior)))
-    truth = np.where(mask, 1.0 - label_smoothing, label_smoothing)
-    if towards_scores:
-        truth = (1.0 - label_smoothing) * mask + label_smoothing * expit(values + shift)
-    separated = values[mask].min() >= values[~mask].max() or values[mask].max() <= values[~mask].min()
-    if separated and not label_smoothing:
-        warn(
-            "a threshold separates all targets from all non-targets, so that the scale of the calibration follows from "
-            "the number of trials alone. Calibrate on more, or on harder, trials."
-        )
-        targets, nontargets = np.count_nonzero(mask), np.count_nonzero(~mask)
-        truth = np.where(mask, (targets + 1) / (targets + 2), 1 / (nontargets + 2))
+    truth = _smoothed(values, mask, label_smoothing, shift if towards_scores else None)
     weight = share * np.where(mask, prior / share[mask].sum(), (1 - prior) / share[~mask].sum())
     a, b = _newton(z, truth, weight, shift)
     if a <= 0:
@@ -99,6 +89,21 @@ def fit_affine(
             "key, and that higher scores mean the same speaker."
         )
     return AffineCalibration(a / spread, b - a * centre / spread, prior)
+
+
+def _smoothed(values: Array, mask: BoolArray, smoothing: float, towards: float | None) -> Array:
+    """Labels to fit: smoothed towards 1/2, or towards the scores with log prior odds ``towards``."""
+    if towards is not None:
+        return np.asarray((1.0 - smoothing) * mask + smoothing * expit(values + towards))
+    separated = values[mask].min() >= values[~mask].max() or values[mask].max() <= values[~mask].min()
+    if not separated or smoothing:
+        return np.where(mask, 1.0 - smoothing, smoothing)
+    warn(
+        "a threshold separates all targets from all non-targets, so that the scale of the calibration follows from "
+        "the number of trials alone. Calibrate on more, or on harder, trials."
+    )
+    targets, nontargets = np.count_nonzero(mask), np.count_nonzero(~mask)
+    return np.where(mask, (targets + 1) / (targets + 2), 1 / (nontargets + 2))
 
 
 def _newton(z: Array, truth: Array, weight: Array, shift: float) -> tuple[float, float]:

@@ -25,7 +25,7 @@ TYPE_CLASS = {**dict(zip(TRIAL_TYPES, ("t1", "t2", "n1", "n2"), strict=True)), "
 
 def system_class(index: int, count: int) -> str:
     """CSS class of a system's colour; the last system, which the page is about, has a colour of its own."""
-    return "s0" if index == count - 1 else f"s{1 + index % 7}"
+    return "s0" if index == count - 1 else f"s{1 + index % 8}"
 
 
 def percent(share: float) -> str:
