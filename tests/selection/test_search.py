@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from jointplda import JointPLDA, Statistics
+from jointplda import JointPLDA
 from jointplda.preprocessing.front_ends import NONE
 from jointplda.selection.candidates import LADDER
-from jointplda.selection.design import Design, channel_test
+from jointplda.selection.design import Design
 from jointplda.selection.fold_trials import all_pairs, type_weights
-from jointplda.selection.folds import Fold, Recipe, moved_samples
+from jointplda.selection.folds import Recipe, moved_samples
 from jointplda.selection.search import CONFOUNDED_STRENGTHS, FIRST_STRENGTHS, FORMS
 from oracles import metric_definitions
-from worlds.automatic import ALONE, NO_EFFECT, far_channels, small_world
+from worlds.automatic import ALONE, NO_EFFECT, small_world
 from worlds.searches import Told, candidate, searching
 
 
@@ -115,27 +115,6 @@ def test_an_interrupt_ends_the_search_with_the_best_so_far():
     search.table = lambda one: (_ for _ in ()).throw(KeyboardInterrupt)
     with pytest.raises(KeyboardInterrupt):
         search.run()
-
-
-def test_folds_share_variance_with_channels_as_their_own_training_speakers_show(monkeypatch):
-    X, s, c = far_channels()
-    search, seen = searching(X, s, c), []
-    real = Fold.fitted
-
-    def watched(fold, settings):
-        seen.append((fold, settings.channel_share))
-        return real(fold, settings)
-
-    monkeypatch.setattr(Fold, "fitted", watched)
-    search.run()
-    shares = {id(fold): {share for one, share in seen if one is fold} for fold, _ in seen}
-    for i, split in enumerate(search.folds.splits):
-        fold = search.folds.fold(NONE[0], i)
-        alone = Statistics.from_samples(X[split.training], s[split.training], c[split.training])
-        expected = channel_test(alone, 1, np.random.default_rng(0)).ratio
-        assert len(shares[id(fold)]) == 1
-        assert next(iter(shares[id(fold)])) == pytest.approx((1 - expected**-3,), rel=1e-6)
-    assert len({share for of_fold in shares.values() for share in of_fold}) == 4
 
 
 @pytest.mark.parametrize("channels_per_speaker", [None, 1])

@@ -27,7 +27,7 @@ from jointplda.selection.candidates import (
     strongest,
     worse,
 )
-from jointplda.selection.design import Design, design_of
+from jointplda.selection.design import Design
 from jointplda.selection.fold_trials import type_weights
 from jointplda.selection.folds import Folds, Recipe, moved_samples, other_channels
 from jointplda.selection.held_out_calibration import CalibrationTrials, HeldOutCllr
@@ -77,7 +77,6 @@ class Search:
         self.forms = forms if interaction is None else (interaction,)
         self.tried: dict[Recipe, CandidateResult] = {}
         self.interrupted, self.stretch = False, 1.0
-        self.fold_shares: dict[int, tuple[float, ...]] = {}
         self._move(rng)
 
     def _move(self, rng: np.random.Generator) -> None:
@@ -209,7 +208,7 @@ class Search:
         """Raw log-likelihood ratios of all pairs of a fold, and of its moved targets, averaged over channels."""
         fold, rows = self.folds.fold(recipe.front_end, i), self.folds.splits[i].pairs.rows
         fold.memory.goes_on = not self.design.confounded
-        fitted = fold.fitted(self._of_fold(recipe.settings, i))
+        fitted = fold.fitted(recipe.settings)
         if fitted.trace.interrupted:
             raise KeyboardInterrupt
         model = PairModel.of(fitted.scored)
@@ -222,17 +221,6 @@ class Search:
             moved = moved_samples(self.folds, fold, i, condition, to, self.distance, X)
             scores.append(_matrix(side, model.side(moved, threads=1), priors)[*self.moved_rows[i].T])
         return np.concatenate(scores)
-
-    def _of_fold(self, settings: ModelSettings, i: int) -> ModelSettings:
-        """The settings with the channel shares that the training speakers of a fold show, not those of all speakers."""
-        shares = self.design.shares()
-        if not self.design.confounded or settings.channel_share != shares:
-            return settings
-        if i not in self.fold_shares:
-            training = self.folds.fold(self.front_ends[0], i).training
-            self.fold_shares[i] = design_of(training, np.random.default_rng(i)).shares()
-        own = tuple(mine if share < 1.0 else share for share, mine in zip(shares, self.fold_shares[i], strict=True))
-        return replace(settings, channel_share=own)
 
     def calibration_trials(self, recipe: Recipe) -> CalibrationTrials:
         """The held-out pairs of all folds, and the moved targets, with the scores of a recipe.
