@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from jointplda import PLDA, JointPLDA, Statistics, make_pipeline, sample_matrix
-from jointplda.model import coupled
+from jointplda.model.coupled import dense
 from jointplda.model.em import run_em
 from jointplda.model.estep import e_step
 from jointplda.model.layout import lay_out
@@ -64,7 +64,7 @@ def test_relabelled_components_are_one_class():
             sessions += [f"{s}-{session}"] * n
     X = np.random.default_rng(0).normal(size=(len(speakers), 3))
     crossing = lay_out(statistics_of(X, [speakers, sessions]), (2, 2), 0)
-    assert [batch.multiplicity.tolist() for batch in crossing.batches] == [[6]]
+    assert [batch.multiplicity.tolist() for batch in crossing.solver.batches] == [[6]]
 
 
 @pytest.mark.parametrize("name", ["two conditions, some missing", "joint, Rx < Ry"])
@@ -84,7 +84,7 @@ def test_small_pieces_change_nothing(monkeypatch):
     X, columns, p = draw("two conditions, some missing", seed=22)
     whole = posterior(X, columns[0], channels_of(columns), p)
     _, expected = e_step(lay_out(statistics_of(X, columns), p.ranks), p)
-    monkeypatch.setattr(coupled, "CHUNK_NUMBERS", 3)
+    monkeypatch.setattr(dense, "CHUNK_NUMBERS", 3)
     monkeypatch.setattr(sample_matrix, "CHUNK_ROWS", 3)
     pieces = posterior(X, columns[0], channels_of(columns), p)
     moments, value = e_step(lay_out(statistics_of(X, columns), p.ranks), p)

@@ -89,7 +89,7 @@ def test_equal_components_are_solved_once():
     R, T = dense.moments(X)
     for order, shape, classes in [(0, (2,), 2), (1, (1,), 2)]:
         crossing = lay_out(statistics, parameters.ranks, order)
-        (batch,) = crossing.batches
+        (batch,) = crossing.solver.batches
         assert batch.sizes == shape
         assert batch.multiplicity.tolist() == [5, 5]
         assert len(batch.multiplicity) == classes
@@ -109,7 +109,7 @@ def test_components_with_the_same_sizes_but_other_counts_are_kept_apart():
     dense = DenseModel(parameters.mean, parameters.loadings, parameters.noise, columns)
     for order in (0, 1):
         crossing = lay_out(statistics_of(X, columns), parameters.ranks, order)
-        assert [len(b.multiplicity) for b in crossing.batches] == [2]
+        assert [len(b.multiplicity) for b in crossing.solver.batches] == [2]
         _, log_likelihood = e_step(crossing, parameters)
         assert log_likelihood == pytest.approx(dense.log_likelihood(X), rel=TOLERANCE)
 

@@ -6,18 +6,17 @@ a label. One factor is then eliminated analytically, group by group. The levels 
 solved densely, component by component.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from jointplda._typing import Array, IntArray
 from jointplda.linalg import inverse, spans, symmetric
-from jointplda.model.coupled import CoupledSolution, counted_covariances, solve_coupled
+from jointplda.model.coupled.links import PatternArrays
+from jointplda.model.coupled.solver import Blocks, CoupledPosterior, CoupledPrecision, CovarianceSums
 from jointplda.model.eliminated import EliminatedMoments, Precision
-from jointplda.model.layout import Layout, PatternArrays
+from jointplda.model.layout import Layout
 from jointplda.model.parameters import Parameters
-
-Blocks = dict[tuple[int, int], Array]  # by a pair of numbers, which are those of parts and of factors
 
 
 @dataclass(frozen=True)
@@ -85,7 +84,7 @@ class Solution:
     J: Blocks
     E: Array
     Jx: Array
-    coupled: CoupledSolution
+    coupled: CoupledPosterior
     moments: EliminatedMoments
     log_likelihood: float
 
@@ -117,22 +116,27 @@ def solve(layout: Layout, parameters: Parameters, kappa: float = 0.0) -> Solutio
     mean = parameters.mean - layout.shift
     scales = tuple(part.noise_scale(kappa) for part in layout.parts)
     noises = tuple(_noise(parameters, part, scale) for part, scale in zip(layout.parts, scales, strict=True))
-    DV = [noises[p].D @ W[plan.eliminated] for p in layout.eliminated_parts]
+    DV = [noises[p].D @ W[plan.eliminated] for p in layout.links.eliminated_parts]
     grams = np.stack([W[plan.eliminated].T @ dv for dv in DV])
     rotation = None
     if len(DV) == 1:
         b, rotation = np.linalg.eigh(symmetric(grams[0]))
         DV = [DV[0] @ rotation]
-        L = Precision.diagonal(layout.group_counts, np.maximum(b, 0.0))
+        L = Precision.diagonal(layout.links.group_counts, np.maximum(b, 0.0))
     else:
-        L = Precision.dense(layout.group_counts, grams)
+        L = Precision.dense(layout.links.group_counts, grams)
     E = np.concatenate([*(dv.T for dv in DV), *(-(mean @ dv)[:, None] for dv in DV)], axis=1)
     projected, eliminated_fit, slot_sums = layout.eliminated_sums.projected_sums(E, L)
-    DW = {(p, k): noises[p].D @ W[k] for p, part in enumerate(layout.parts) for k in layout.coupled if part.observed[k]}
+    DW = {
+        (p, k): noises[p].D @ W[k]
+        for p, part in enumerate(layout.parts)
+        for k in layout.links.factors
+        if part.observed[k]
+    }
     J = {
         (at, k): W[k].T @ DV[at]
-        for at, p in enumerate(layout.eliminated_parts)
-        for k in layout.coupled
+        for at, p in enumerate(layout.links.eliminated_parts)
+        for k in layout.links.factors
         if layout.parts[p].observed[k]
     }
     coupled, Jx = _solve_coupled(layout, W, mean, DW, J, L, slot_sums)
@@ -163,54 +167,37 @@ def _noise_term(part: PatternArrays, noise: Noise, mean: Array) -> float:
 
 def _solve_coupled(
     layout: Layout, W: tuple[Array, ...], mean: Array, DW: Blocks, J: Blocks, L: Precision, slot_sums: Array
-) -> tuple[CoupledSolution, Array]:
+) -> tuple[CoupledPosterior, Array]:
     """Posterior of the coupled latents, and J' xhat_b for every slot (slots, R)."""
-    if not layout.coupled:
-        return CoupledSolution((), (), 0.0, 0.0), np.zeros((0, slot_sums.shape[1]))
     Phi = []
-    for k in layout.coupled:
+    for k in layout.links.factors:
         side = np.zeros((layout.levels[k], W[k].shape[1]))
         for p, part in enumerate(layout.parts):
             if part.observed[k]:
                 side += part.level_sums[k] @ DW[p, k] - np.outer(part.level_counts[k], mean @ DW[p, k])
-        for at in range(len(layout.eliminated_parts)):
+        for at in range(len(layout.links.eliminated_parts)):
             if (at, k) in J:
-                side -= slot_sums[layout.slot_range(at, k)] @ J[at, k].T
+                side -= slot_sums[layout.links.slot_range(at, k)] @ J[at, k].T
         Phi.append(side)
-    ranks = tuple(W[k].shape[1] for k in layout.coupled)
-    coupled = solve_coupled(layout.batches, ranks, _kernels(layout, W, DW, J, L), tuple(Phi))
-    Jx = np.zeros((layout.slots.shape[1], slot_sums.shape[1]))
+    grams = {
+        (p, k, m): W[k].T @ DW[p, m]
+        for p, m in DW
+        for k in layout.links.factors
+        if k <= m and layout.parts[p].observed[k]
+    }
+    ranks = tuple(W[k].shape[1] for k in layout.links.factors)
+    coupled = layout.solver.solve(CoupledPrecision(ranks, grams, J, L), tuple(Phi))
+    Jx = np.zeros((layout.links.slots.shape[1], slot_sums.shape[1]))
     for (at, k), j in J.items():
-        Jx[layout.slot_range(at, k)] = coupled.means[layout.coupled.index(k)] @ j
+        Jx[layout.links.slot_range(at, k)] = coupled.means[layout.links.factors.index(k)] @ j
     return coupled, Jx
-
-
-def _kernels(layout: Layout, W: tuple[Array, ...], DW: Blocks, J: Blocks, L: Precision) -> Blocks:
-    """Matrices whose counted sums are the blocks of the coupled precision P."""
-    P, G = len(layout.eliminated_parts), len(layout.group_sizes)
-    kernels = {}
-    for i, k in enumerate(layout.coupled):
-        for j, m in enumerate(layout.coupled[i:], start=i):
-            kernel = np.zeros((layout.kernel_columns, W[k].shape[1], W[m].shape[1]))
-            if i == j:
-                kernel[0] = np.eye(W[k].shape[1])
-            for p in range(len(layout.parts)):
-                if (p, k) in DW and (p, m) in DW:
-                    kernel[1 + p] = W[k].T @ DW[p, m]
-            by_group = kernel[1 + len(layout.parts) :].reshape(G, P, P, *kernel.shape[1:])
-            for p in range(P):
-                for q in range(P):
-                    if (p, k) in J and (q, m) in J:
-                        by_group[:, p, q] = -L.between(J[p, k], J[q, m])
-            kernels[i, j] = kernel
-    return kernels
 
 
 def summed_moments(layout: Layout, parameters: Parameters, solution: Solution) -> Moments:
     """Add up the posterior moments over samples and over levels."""
     positions, width = spans(parameters.ranks), sum(parameters.ranks) + 1
     R, T = np.zeros((width, width)), np.zeros((width, len(parameters.mean)))
-    summed = _covariance_sums(layout, parameters, solution)
+    summed = _with_own_covariance(layout, solution)
     levels, parts = _shared_levels(layout, parameters, solution, summed), []
     for p, part in enumerate(layout.parts):
         R_p, T_p = _part_moments(layout, positions, solution, summed, p)
@@ -228,63 +215,22 @@ def summed_moments(layout: Layout, parameters: Parameters, solution: Solution) -
     return Moments(symmetric(R), T, tuple(levels), tuple(parts))
 
 
-@dataclass(frozen=True)
-class _CovarianceSums:
-    """What the covariance of the coupled latents adds to the moments.
-
-    ``by_part[p][i, j]`` is sum e_bb' Sigma_bb', ``by_level[i]`` sum Sigma_bb (coupled factors by position);
-    ``with_eliminated`` sum_g L_g^-1 sum J' <dx dx'> by eliminated part and coupled position;
-    ``eliminated`` the sums of the covariance of y over eliminated levels, unweighted and weighted by n_p.
-    """
-
-    by_part: list[Blocks]
-    by_level: list[Array]
-    with_eliminated: Blocks
-    eliminated: Array
-
-
-def _covariance_sums(layout: Layout, parameters: Parameters, solution: Solution) -> _CovarianceSums:
-    L, weights = solution.L, np.concatenate([np.ones((1, len(layout.group_sizes))), layout.group_counts.T])
-    eliminated = np.stack([L.summed(w * layout.group_sizes) for w in weights])
-    if not layout.coupled:
-        return _CovarianceSums([{} for _ in layout.parts], [], {}, eliminated)
-    ranks = tuple(parameters.ranks[k] for k in layout.coupled)
-    counted = counted_covariances(layout.batches, ranks, solution.coupled, layout.kernel_columns)
-    n_parts, P, G = len(layout.parts), len(layout.eliminated_parts), len(layout.group_sizes)
-    kinds = [(p, i) for p in range(P) for i, k in enumerate(layout.coupled) if (p, k) in solution.J]
-    places, width = spans(ranks[i] for _, i in kinds), sum(ranks[i] for _, i in kinds)
-    C = np.zeros((G, width, width))
-    for (p, i), rows in zip(kinds, places, strict=True):
-        for (q, j), columns in zip(kinds, places, strict=True):
-            if i <= j:
-                by_group = counted[i, j][1 + n_parts :].reshape(G, P, P, ranks[i], ranks[j])
-                C[:, rows, columns] = by_group[:, p, q]
-            else:
-                by_group = counted[j, i][1 + n_parts :].reshape(G, P, P, ranks[j], ranks[i])
-                C[:, rows, columns] = by_group[:, q, p].swapaxes(-1, -2)
-    with_eliminated = {}
-    if kinds:
-        J = np.concatenate([solution.J[p, layout.coupled[i]] for p, i in kinds])
-        JC = J.T @ C
-        eliminated += np.tensordot(weights, L.sandwiched(JC @ J), 1)
-        LJC = L.times(JC).sum(axis=0)
-        with_eliminated = {kind: LJC[:, span] for kind, span in zip(kinds, places, strict=True)}
-    return _CovarianceSums(
-        by_part=[{pair: values[1 + p] for pair, values in counted.items()} for p in range(n_parts)],
-        by_level=[counted[i, i][0] for i in range(len(ranks))],
-        with_eliminated=with_eliminated,
-        eliminated=eliminated,
-    )
+def _with_own_covariance(layout: Layout, solution: Solution) -> CovarianceSums:
+    """What the covariance of the coupled latents adds to the moments; L^-1 of the eliminated ones is added to it."""
+    summed = solution.coupled.covariance_sums()
+    weights = np.concatenate([np.ones((1, len(layout.group_sizes))), layout.links.group_counts.T])
+    own = np.stack([solution.L.summed(w * layout.group_sizes) for w in weights])
+    return replace(summed, eliminated=own + summed.eliminated)
 
 
 def _shared_levels(
-    layout: Layout, parameters: Parameters, solution: Solution, summed: _CovarianceSums
+    layout: Layout, parameters: Parameters, solution: Solution, summed: CovarianceSums
 ) -> list[LevelMoments]:
     """Moments of the levels that samples share; ``summed_moments`` adds those of one sample each."""
     levels = [LevelMoments(0.0, np.zeros(r), np.zeros((r, r))) for r in parameters.ranks]
-    for i, k in enumerate(layout.coupled):
+    for i, k in enumerate(layout.links.factors):
         x = solution.coupled.means[i]
-        levels[k] = LevelMoments(float(layout.levels[k]), x.sum(axis=0), x.T @ x + summed.by_level[i])
+        levels[k] = LevelMoments(float(layout.levels[k]), x.sum(axis=0), x.T @ x + summed.by_level[k])
     total = solution.unrotated(solution.moments.total)
     squares = solution.unrotated(solution.unrotated(solution.moments.squares[0] + summed.eliminated[0]).T)
     levels[layout.plan.eliminated] = LevelMoments(float(layout.group_sizes.sum()), total, squares)
@@ -292,32 +238,32 @@ def _shared_levels(
 
 
 def _part_moments(
-    layout: Layout, positions: list[slice], solution: Solution, summed: _CovarianceSums, p: int
+    layout: Layout, positions: list[slice], solution: Solution, summed: CovarianceSums, p: int
 ) -> tuple[Array, Array]:
     """Sum <z z'> and sum <z> m' over the samples of part p, for the factors that they have labels of."""
     part, d, width = layout.parts[p], len(solution.mean), positions[-1].stop + 1
     R, T = np.zeros((width, width)), np.zeros((width, d))
     R[-1, -1], T[-1] = part.count, part.total
-    here = [(i, k) for i, k in enumerate(layout.coupled) if part.observed[k]]
+    here = [(i, k) for i, k in enumerate(layout.links.factors) if part.observed[k]]
     for i, k in here:
         x, n, at = solution.coupled.means[i], part.level_counts[k], positions[k]
         T[at] = x.T @ part.level_sums[k]
         R[at, -1] = R[-1, at] = n @ x
-        R[at, at] = x.T @ (n[:, None] * x) + summed.by_part[p][i, i]
+        R[at, at] = x.T @ (n[:, None] * x) + summed.by_part[p][k, k]
         for j, m in here:
             if k < m:
-                block = x.T @ (part.links[k, m] @ solution.coupled.means[j]) + summed.by_part[p][i, j]
+                block = x.T @ (part.links[k, m] @ solution.coupled.means[j]) + summed.by_part[p][k, m]
                 R[at, positions[m]], R[positions[m], at] = block, block.T
-    if p in layout.eliminated_parts:
-        turn, own = layout.eliminated_parts.index(p), positions[layout.plan.eliminated]
+    if p in layout.links.eliminated_parts:
+        turn, own = layout.links.eliminated_parts.index(p), positions[layout.plan.eliminated]
         moments = solution.moments
         T[own] = solution.unrotated(moments.sums[:, turn * d : (turn + 1) * d])
-        R[own, -1] = R[-1, own] = solution.unrotated(moments.sums[:, len(layout.eliminated_parts) * d + turn])
+        R[own, -1] = R[-1, own] = solution.unrotated(moments.sums[:, len(layout.links.eliminated_parts) * d + turn])
         squares = moments.squares[1 + turn] + summed.eliminated[1 + turn]
         R[own, own] = solution.unrotated(solution.unrotated(squares).T)
         for i, k in here:
-            mean_part = moments.slots[:, layout.slot_range(turn, k)] @ solution.coupled.means[i]
-            block = solution.unrotated(mean_part - summed.with_eliminated[turn, i])
+            mean_part = moments.slots[:, layout.links.slot_range(turn, k)] @ solution.coupled.means[i]
+            block = solution.unrotated(mean_part - summed.with_eliminated[turn, k])
             R[own, positions[k]], R[positions[k], own] = block, block.T
     return R, T
 

@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 
 from jointplda._typing import Array
 from jointplda.linalg import symmetric
-from jointplda.model.components import connected
+from jointplda.model.coupled.components import connected
 from jointplda.model.layout import link_table
 from jointplda.model.statistics import Statistics
 from jointplda.model.sums import PatternSums

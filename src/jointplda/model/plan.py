@@ -7,7 +7,7 @@ import numpy as np
 
 from jointplda._typing import IntArray
 from jointplda.errors import TooLargeError
-from jointplda.model.components import connected
+from jointplda.model.coupled.components import connected
 from jointplda.model.statistics import Statistics
 
 MEMORY_SHARE = 0.7

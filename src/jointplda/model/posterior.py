@@ -119,24 +119,15 @@ class _Lookup:
     def __init__(self, layout: Layout, parameters: Parameters, solution: Solution) -> None:
         self.layout, self.parameters, self.solution = layout, parameters, solution
         self.eliminated_means = eliminated_means(layout, solution)
-        self.slots = layout.slots[np.argsort(layout.eliminated_order)]
+        self.slots = layout.links.slots[np.argsort(layout.eliminated_order)]
         self.D = inverse(parameters.noise)[0]
-        ranks = [parameters.ranks[k] for k in layout.coupled]
-        self.place = [np.zeros((layout.levels[k], 3), dtype=np.int64) for k in layout.coupled]
-        for b, batch in enumerate(layout.batches):
-            which = np.repeat(np.arange(len(batch.multiplicity)), batch.multiplicity)
-            places = spans(q * r for q, r in zip(batch.sizes, ranks, strict=True))
-            for i, members in enumerate(batch.members):
-                self.place[i][members, 0] = b
-                self.place[i][members, 1] = which[:, None]
-                self.place[i][members, 2] = places[i].start + np.arange(batch.sizes[i]) * ranks[i]
 
     def means(self, k: int) -> Array:
         """Posterior means of all shared levels of factor k."""
         if k == self.layout.plan.eliminated:
             return self.eliminated_means
-        if k in self.layout.coupled:
-            return self.solution.coupled.means[self.layout.coupled.index(k)]
+        if k in self.layout.links.factors:
+            return self.solution.coupled.means[self.layout.links.factors.index(k)]
         return np.zeros((0, self.parameters.ranks[k]))
 
     def covariance(self, levels: list[tuple[int, int]]) -> Array:
@@ -145,14 +136,14 @@ class _Lookup:
         coupled = [(k, b) for k, b in levels if k != eliminated]
         at = [o for k, o in levels if k == eliminated]
         if not at:
-            return self._coupled(coupled, coupled)
+            return self.solution.coupled.covariance(coupled, coupled)
         Linv, A, near = self._weights(at[0])
         spread = Linv @ A
-        with_coupled = -spread @ self._coupled(near, coupled)
-        own = Linv + spread @ self._coupled(near, near) @ spread.T
+        with_coupled = -spread @ self.solution.coupled.covariance(near, coupled)
+        own = Linv + spread @ self.solution.coupled.covariance(near, near) @ spread.T
         own = self.solution.unrotated(self.solution.unrotated(own).T)
         with_coupled = self.solution.unrotated(with_coupled)
-        both = np.block([[own, with_coupled], [with_coupled.T, self._coupled(coupled, coupled)]])
+        both = np.block([[own, with_coupled], [with_coupled.T, self.solution.coupled.covariance(coupled, coupled)]])
         first = [(eliminated, at[0]), *coupled]
         places = spans(self.parameters.ranks[k] for k, _ in first)
         chosen = np.concatenate([np.arange(len(both))[places[first.index(level)]] for level in levels])
@@ -167,30 +158,14 @@ class _Lookup:
         row = self.slots[[o]].tocoo()
         sums: dict[tuple[int, int], Array] = {}
         for slot, h in zip(row.col, row.data, strict=True):
-            for at in range(len(layout.eliminated_parts)):
-                for k in layout.coupled:
-                    span = layout.slot_range(at, k)
+            for at in range(len(layout.links.eliminated_parts)):
+                for k in layout.links.factors:
+                    span = layout.links.slot_range(at, k)
                     if span.start <= slot < span.stop:
                         key = (k, int(slot) - span.start)
                         sums[key] = sums.get(key, 0.0) + h * solution.J[at, k].T
         near = list(sums)
         return Linv, np.concatenate([np.zeros((rank, 0)), *sums.values()], axis=1), near
-
-    def _coupled(self, left: list[tuple[int, int]], right: list[tuple[int, int]]) -> Array:
-        rows, columns = self._rows(left), self._rows(right)
-        if not left or not right:
-            return np.zeros((len(rows), len(columns)))
-        i, b = self.layout.coupled.index(left[0][0]), left[0][1]
-        batch, cls, _ = self.place[i][b]
-        result: Array = self.solution.coupled.covariances[batch][cls][np.ix_(rows, columns)]
-        return result
-
-    def _rows(self, levels: list[tuple[int, int]]) -> IntArray:
-        rows = [np.zeros(0, dtype=np.int64)]
-        for k, b in levels:
-            start = self.place[self.layout.coupled.index(k)][b, 2]
-            rows.append(start + np.arange(self.parameters.ranks[k]))
-        return np.concatenate(rows)
 
     def absorbing(self, row: IntArray) -> tuple[list[int], Array, Array]:
         """Factors that this sample has no label of, their K^-1, and C = K^-1 W' D."""

@@ -8,8 +8,6 @@ from scipy.sparse import csr_array
 
 from jointplda._typing import Array, IntArray
 from jointplda.linalg import symmetric
-from jointplda.model.estep import Solution
-from jointplda.model.layout import Layout
 from jointplda.model.parameters import Parameters
 from jointplda.model.posterior import eliminated_means, solve_samples
 from jointplda.model.statistics import Statistics
@@ -99,11 +97,11 @@ def training_posterior(statistics: Statistics, parameters: Parameters) -> Traini
         channels=statistics.labels[1:],
         channel_counts=tuple(statistics.level_counts(k) for k in range(1, len(ranks))),
         channel_means=np.concatenate([np.zeros(0), *(x.ravel() for x in solution.coupled.means)]),
-        channel_covariance=_joint_covariance(layout, solution, [ranks[k] for k in layout.coupled]),
+        channel_covariance=symmetric(solution.coupled.joint_covariance()),
         speakers=statistics.labels[0],
         speaker_means=eliminated_means(layout, solution),
-        speaker_counts=layout.group_counts[layout.eliminated_group],
-        slots=layout.slots[np.argsort(layout.eliminated_order)],
+        speaker_counts=layout.links.group_counts[layout.eliminated_group],
+        slots=layout.links.slots[np.argsort(layout.eliminated_order)],
         observed=np.array([part.observed[1 : len(ranks)] for part in layout.parts], dtype=np.float64).reshape(
             len(layout.parts), len(ranks) - 1
         ),
@@ -118,21 +116,3 @@ def _cells(statistics: Statistics) -> CellMeans | None:
     if sums is None or sums.sums.size > CELL_NUMBERS:
         return None
     return CellMeans(sums.codes, sums.counts, statistics.shift + sums.means)
-
-
-def _joint_covariance(layout: Layout, solution: Solution, ranks: list[int]) -> Array:
-    """Sigma of all coupled levels from the blocks of their components."""
-    starts = np.concatenate(
-        [[0], np.cumsum([layout.levels[k] * r for k, r in zip(layout.coupled, ranks, strict=True)])]
-    )
-    Sigma = np.zeros((int(starts[-1]), int(starts[-1])))
-    for batch, covariances in zip(layout.batches, solution.coupled.covariances, strict=True):
-        for c in range(len(batch.multiplicity)):
-            for component in range(batch.ends[c], batch.ends[c + 1]):
-                places: list[IntArray] = [
-                    (starts[i] + members[component][:, None] * ranks[i] + np.arange(ranks[i])).ravel()
-                    for i, members in enumerate(batch.members)
-                ]
-                at = np.concatenate(places)
-                Sigma[np.ix_(at, at)] = covariances[c]
-    return symmetric(Sigma)
