@@ -281,15 +281,15 @@ def test_an_interrupt_keeps_the_model_so_far(data):
 
 def test_an_interrupt_in_the_middle_of_an_iteration_keeps_the_last_whole_one(data, monkeypatch):
     X, s, c = data
-    calls, real = [], em.e_step
+    calls, real = [], em.solve
 
-    def e_step(*args):
+    def solve(*args):
         calls.append(1)
         if len(calls) == 4:
             raise KeyboardInterrupt
         return real(*args)
 
-    monkeypatch.setattr(em, "e_step", e_step)
+    monkeypatch.setattr(em, "solve", solve)
     with pytest.warns(ConvergenceWarning, match="interrupted after 2"):
         model = JointPLDA(speaker_rank=3, channel_rank=2, tol=0.0).fit(X, s, channels=c)
     assert model.score(X, s, channels=c) == pytest.approx(model.log_likelihoods_[-1], rel=1e-9)

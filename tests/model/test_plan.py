@@ -6,8 +6,9 @@ import pytest
 from jointplda import TooLargeError
 from jointplda.model import plan as plan_module
 from jointplda.model import training_posterior as module
+from jointplda.model.costs import Cost
 from jointplda.model.parameters import Parameters
-from jointplda.model.plan import PAIR_BYTES, make_plan
+from jointplda.model.plan import make_plan
 from jointplda.model.statistics import Statistics
 from jointplda.model.training_posterior import posterior_fits_in_memory, training_posterior
 
@@ -20,23 +21,37 @@ def crossed(speakers, *levels):
     return Statistics.from_samples(X, columns[0], np.column_stack(columns[1:]))
 
 
-def test_the_cost_of_several_coupled_factors_is_that_of_their_joint_system():
-    """One dense system of all levels of the coupled factors: (sum of levels x rank) cubed, and squared in memory."""
-    statistics, ranks, d = crossed(50, 4, 6), (3, 2, 1), 3
-    plan = make_plan(statistics, ranks)
-    unknowns = 4 * 2 + 6 * 1
+def test_exact_systems_cost_the_cube_of_their_unknowns():
+    """One system of all levels of the coupled factors: (sum of levels x rank) cubed, and squared in memory."""
+    plan = make_plan(crossed(50, 4, 6), (3, 2, 1))
     assert plan.names[plan.eliminated] == "speaker"
-    assert (plan.components, plan.largest) == (1, unknowns)
-    rest = 2.0 * min(50, 1 * d) * d * 3 + 2.0 * unknowns * d
-    assert plan.work == pytest.approx(unknowns**3 + rest)
-    assert plan.memory == pytest.approx(8.0 * unknowns**2 + PAIR_BYTES * unknowns**2)
+    assert (plan.components, plan.largest, plan.solver) == (1, 4 * 2 + 6 * 1, "exact")
+    small, large = (make_plan(crossed(40, n), (3, 3), 0, "exact") for n in (200, 400))
+    assert large.work / small.work == pytest.approx(8.0, rel=0.1)
+    assert large.memory / small.memory == pytest.approx(4.0, rel=0.1)
 
 
-def test_the_cost_of_one_coupled_factor():
-    statistics, d = crossed(50, 4), 3
-    plan = make_plan(statistics, (3, 2))
-    assert plan.largest == 4 * 2
-    assert plan.work == pytest.approx((4 * 2) ** 3 + 2.0 * min(50, d) * d * 3 + 2.0 * 8 * d)
+def test_many_unknowns_are_sampled_and_the_plan_says_why():
+    statistics = crossed(40, 400)
+    plan = make_plan(statistics, (3, 3), 0)
+    assert plan.solver == "sampled"
+    assert "exact systems would take" in plan.reason
+    assert plan.reason in str(plan)
+    assert plan.work < make_plan(statistics, (3, 3), 0, "exact").work / 3
+    assert make_plan(statistics, (3, 3), 0, "sampled").reason == "as asked for"
+    assert make_plan(crossed(50, 4), (3, 2)).reason == "the systems are small"
+    assert make_plan(crossed(50, 4).without_channels(), (3,)).reason == "nothing is coupled"
+
+
+def test_systems_that_do_not_fit_into_memory_are_sampled(monkeypatch):
+    statistics, ranks = crossed(50, 40), (3, 2)
+    sampled = make_plan(statistics, ranks, 0, "sampled").memory
+    monkeypatch.setattr(plan_module, "GAIN", 1e9)
+    assert make_plan(statistics, ranks, 0).solver == "exact"
+    monkeypatch.setattr(plan_module, "exact_cost", lambda sizes: Cost(0.0, 1e18))
+    plan = make_plan(statistics, ranks, 0)
+    assert (plan.solver, plan.memory) == ("sampled", sampled)
+    assert "would take 1e+09 GB" in plan.reason
 
 
 def test_the_cheapest_factor_is_eliminated():
@@ -47,12 +62,12 @@ def test_the_cheapest_factor_is_eliminated():
 
 def test_what_would_take_more_than_seven_tenths_of_the_memory_is_refused(monkeypatch):
     statistics, ranks = crossed(50, 4, 6), (3, 2, 1)
-    needed = make_plan(statistics, ranks).memory
+    needed = make_plan(statistics, ranks, solver="exact").memory
     monkeypatch.setattr(plan_module, "_physical_memory", lambda: needed / 0.69)
-    make_plan(statistics, ranks)
+    make_plan(statistics, ranks, solver="exact")
     monkeypatch.setattr(plan_module, "_physical_memory", lambda: needed / 0.71)
     with pytest.raises(TooLargeError, match=r"link 14 unknowns in one system.*Lower the ranks"):
-        make_plan(statistics, ranks)
+        make_plan(statistics, ranks, solver="exact")
 
 
 @pytest.mark.parametrize("conditions", [1, 2])

@@ -67,7 +67,7 @@ class JointPLDACV(ModelEstimator):
     cv : int, scikit-learn splitter, or iterable of (train, test) rows
         Number of folds among which the speakers are divided at random; or splits in which no speaker is on both
         sides, such as ``GroupKFold(5)``, whose groups are the speakers.
-    max_iter, tol, noise, noise_floor
+    max_iter, tol, noise, noise_floor, solver
         As in ``JointPLDA``, for every fit. The defaults stop EM early, since with few speakers its last small gains
         cost accuracy.
     channel_prior : float or sequence of float, optional
@@ -124,6 +124,7 @@ class JointPLDACV(ModelEstimator):
         tol: float = 1e-3,
         noise: str = "full",
         noise_floor: float = 1e-6,
+        solver: str = "auto",
         channel_prior: float | Sequence[float] | None = None,
         interaction: float | str | None = None,
         calibrate: bool = True,
@@ -137,6 +138,7 @@ class JointPLDACV(ModelEstimator):
         self.tol = tol
         self.noise = noise
         self.noise_floor = noise_floor
+        self.solver = solver
         self.channel_prior = channel_prior
         self.interaction = interaction
         self.calibrate = calibrate
@@ -209,7 +211,7 @@ class JointPLDACV(ModelEstimator):
         return checked_settings(self._fixed())
 
     def _fixed(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("max_iter", "tol", "noise", "noise_floor")}
+        return {name: getattr(self, name) for name in ("max_iter", "tol", "noise", "noise_floor", "solver")}
 
     def _threads(self) -> int:
         try:

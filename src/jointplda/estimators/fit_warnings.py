@@ -104,9 +104,11 @@ def _warn_of_end(fitted: FittedModel, notes: FitNotes) -> None:
     if trace.interrupted:
         warn(f"EM was interrupted after {n_iter} iteration(s); the model so far is kept.", ConvergenceWarning)
     elif notes.stuck:
+        remedy = "Raise the noise floor, use a noise prior, or reduce the dimension (PCA)."
+        cause = "rounding" if trace.solver == "exact" else "the draws that stand for many channels"
+        problem = f"EM stopped after {n_iter} iteration(s): the next one would have lost likelihood to {cause}."
         warn(
-            f"EM stopped after {n_iter} iteration(s): the next one would have lost likelihood to rounding. "
-            "Raise the noise floor, use a noise prior, or reduce the dimension (PCA).",
+            f"{problem} {remedy if trace.solver == 'exact' else 'Fewer columns of U need fewer draws.'}",
             ConvergenceWarning,
         )
     elif not trace.converged:

@@ -63,6 +63,11 @@ class JointPLDA(BasePLDA):
         taken to have in common; the rest is noise.
     noise_floor : float
         The noise variance in any direction is at least this share of the total variance there.
+    solver : {"auto", "exact", "sampled"}
+        How the latents of many channels are solved for. "exact" inverts their joint precision, channels times columns
+        of U wide; "sampled" takes their means from conjugate gradients, as exact, and sums over their covariance from
+        random draws, the same in every iteration. "auto" samples where exact systems would take three times as long;
+        ``plan_`` says which it was, and ``fitted_.trace.standard_error`` how far the log-likelihood may be off.
     warm_start : bool
         Whether the next fit starts from the present parameters. Ctrl-C ends a fit and keeps the model so far (twice
         within two seconds stops the program), so an interrupted fit can go on later.
@@ -108,6 +113,7 @@ class JointPLDA(BasePLDA):
         interaction_prior: tuple[float, float] = (0.4, 10.0),
         cell_share: float = 1.0,
         noise_floor: float = 1e-6,
+        solver: str = "auto",
         warm_start: bool = False,
         callback: ProgressCallback | None = None,
     ) -> None:
@@ -125,6 +131,7 @@ class JointPLDA(BasePLDA):
         self.interaction_prior = interaction_prior
         self.cell_share = cell_share
         self.noise_floor = noise_floor
+        self.solver = solver
         self.warm_start = warm_start
         self.callback = callback
 

@@ -28,17 +28,19 @@ class Precision:
     """L_g^-1 of every group: (G, R) where diagonal, else (G, R, R).
 
     Where all samples have the same noise precision D, V is rotated so that V' D V = diag(b), and
-    L_g^-1 = diag(1 / (n_g b + 1)).
+    L_g^-1 = diag(1 / (n_g b + 1)). Else the ``grams`` (P, R, R) are V' D_p V.
     """
 
     inverse: Array
     log_determinants: Array
+    b: Array
+    grams: Array
 
     @classmethod
     def diagonal(cls, counts: Array, b: Array) -> "Precision":
         """Return diag(1 / (n_g b + 1)) for counts (G, 1) and b (R,)."""
         L = counts * b + 1.0
-        return cls(1.0 / L, np.log(L).sum(axis=1))
+        return cls(1.0 / L, np.log(L).sum(axis=1), b, np.zeros((0, len(b), len(b))))
 
     @classmethod
     def dense(cls, counts: Array, grams: Array) -> "Precision":
@@ -47,7 +49,7 @@ class Precision:
         inverses, log_dets = np.empty((len(counts), rank, rank)), np.empty(len(counts))
         for g, n in enumerate(counts):
             inverses[g], log_dets[g] = inverse(np.eye(rank) + np.tensordot(n, grams, 1))
-        return cls(inverses, log_dets)
+        return cls(inverses, log_dets, np.zeros(0), grams)
 
     @property
     def is_diagonal(self) -> bool:
@@ -74,6 +76,11 @@ class Precision:
         result = np.empty_like(T)
         for g in range(len(self.inverse)):
             result[ends[g] : ends[g + 1]] = T[ends[g] : ends[g + 1]] @ self.inverse[g]
+        return result
+
+    def times_each(self, T: Array, group: IntArray) -> Array:
+        """L_g(o)^-1 t for each of the vectors t of eliminated level o, (K, m, R)."""
+        result: Array = T * self.inverse[group][:, None] if self.is_diagonal else T @ self.inverse[group]
         return result
 
     def summed(self, weights: Array) -> Array:

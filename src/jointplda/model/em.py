@@ -4,9 +4,12 @@ import logging
 import time
 from dataclasses import dataclass
 
+import numpy as np
+
+from jointplda._typing import Array
 from jointplda.linalg import inverse
 from jointplda.model.cell_sums import WithinCells
-from jointplda.model.estep import Moments, e_step
+from jointplda.model.estep import Moments, solve, summed_moments
 from jointplda.model.layout import Layout
 from jointplda.model.mstep import NoiseModel, Prior, m_step
 from jointplda.model.parameters import Parameters
@@ -57,9 +60,12 @@ class EMResult:
     log_likelihoods : tuple of float
         The same after each iteration.
     stuck : bool
-        Whether EM stopped because the next iteration would have lost likelihood, which only rounding can do.
+        Whether EM stopped because the next iteration would have lost likelihood, which only rounding and the draws of a
+        sampled solution can do.
     kappa : float
         Noise that the samples of a cell share, relative to C.
+    standard_error : float
+        Of the log-likelihoods, in nats per sample; 0 where they are exact.
     """
 
     parameters: Parameters
@@ -69,6 +75,7 @@ class EMResult:
     interrupted: bool
     stuck: bool = False
     kappa: float = 0.0
+    standard_error: float = 0.0
 
 
 _interrupted = [float("-inf")]
@@ -82,11 +89,31 @@ def _again() -> bool:
     return soon
 
 
-def _e_step(layout: Layout, parameters: Parameters, kappa: float, within: WithinCells | None) -> tuple[Moments, float]:
-    moments, log_likelihood = e_step(layout, parameters, kappa)
+@dataclass(frozen=True)
+class _Expected:
+    """What an E step leaves: the moments, and an estimate of the log-likelihood from each probe of a sampled solution
+    (one and exact otherwise).
+    """
+
+    moments: Moments
+    log_likelihoods: Array
+
+    def log_likelihood(self) -> float:
+        return float(self.log_likelihoods.mean())
+
+
+def _e_step(layout: Layout, parameters: Parameters, kappa: float, within: WithinCells | None) -> _Expected:
+    solution = solve(layout, parameters, kappa)
+    log_likelihoods = solution.log_likelihoods
     if within is not None:
-        log_likelihood += within.log_likelihood(*inverse(parameters.noise))
-    return moments, log_likelihood
+        log_likelihoods = log_likelihoods + within.log_likelihood(*inverse(parameters.noise))
+    return _Expected(summed_moments(layout, parameters, solution), log_likelihoods)
+
+
+def standard_error(estimates: Array) -> float:
+    """Standard error of the mean of independent estimates; 0 of a single one, which is exact."""
+    n = len(estimates)
+    return float(np.std(estimates, ddof=1)) / n**0.5 if n > 1 else 0.0
 
 
 def run_em(
@@ -106,22 +133,29 @@ def run_em(
     The objective of an iteration is that of the parameters it ends with; it comes from the E step that
     the next iteration needs anyway. KeyboardInterrupt ends the loop and keeps the last complete iteration;
     a second one within two seconds is raised, so that a script or a search can be stopped for good.
+
+    Where the coupled levels are sampled, the likelihood is an estimate. Its probes are the same in every iteration, so
+    a gain is known far better than a value; EM has converged when the gain and twice its standard error are below
+    ``tol``.
     """
     n = layout.n_samples + (0.0 if within is None else within.freedom)
     parameters, trace, converged, interrupted, stuck = start, [], False, False, False
-    moments, log_likelihood = _e_step(layout, parameters, kappa, within)
-    first = objective = (log_likelihood + prior.penalty(parameters, kappa)) / n
+    expected = _e_step(layout, parameters, kappa, within)
+    first = objective = (expected.log_likelihood() + prior.penalty(parameters, kappa)) / n
     try:
         for iteration in range(1, max_iter + 1):
             began = time.perf_counter()
             scatter = layout.scatter(kappa)
-            candidate, new = m_step(moments, parameters, scatter, layout.shift, prior, noise, within, kappa)
-            moments, log_likelihood = _e_step(layout, candidate, new, within)
-            gain = (log_likelihood + prior.penalty(candidate, new)) / n - objective
-            if gain < -ROUNDING * max(abs(objective), 1.0):
-                logger.warning("iteration %d would lose %.3g nats per sample to rounding; stopped", iteration, -gain)
+            candidate, new = m_step(expected.moments, parameters, scatter, layout.shift, prior, noise, within, kappa)
+            following = _e_step(layout, candidate, new, within)
+            gain = (following.log_likelihood() + prior.penalty(candidate, new)) / n - objective
+            doubt = 2.0 * standard_error(following.log_likelihoods - expected.log_likelihoods) / n
+            if gain < -ROUNDING * max(abs(objective), 1.0) - doubt:
+                cause = "rounding" if len(expected.log_likelihoods) == 1 else "the draws of the sampled solver"
+                logger.warning("iteration %d would lose %.3g nats per sample to %s; stopped", iteration, -gain, cause)
                 stuck = True
                 break
+            expected = following
             parameters, kappa = candidate, new
             objective += gain
             trace.append(objective)
@@ -130,7 +164,7 @@ def run_em(
             if callback is not None:
                 detail = Iteration(iteration, objective, gain, seconds, parameters, kappa)
                 callback(Progress("EM", iteration, max_iter, detail))
-            if gain < tol:
+            if gain + doubt < tol:
                 converged = True
                 break
     except KeyboardInterrupt:
@@ -138,4 +172,5 @@ def run_em(
             raise
         logger.info("interrupted after %d iterations", len(trace))
         interrupted = True
-    return EMResult(parameters, first, tuple(trace), converged, interrupted, stuck, kappa)
+    error = standard_error(expected.log_likelihoods) / n
+    return EMResult(parameters, first, tuple(trace), converged, interrupted, stuck, kappa, error)

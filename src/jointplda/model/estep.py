@@ -73,7 +73,8 @@ class Solution:
     """Posterior of all latents that samples share, before any sum over samples.
 
     Where L is diagonal, the eliminated latents are those of a loading rotated by ``rotation``. Their means are
-    yhat_o = L_o^-1 (E [f_o, n_o] - Jx' h_o); see ``eliminated``. The noise of part p is ``scales[p]`` C.
+    yhat_o = L_o^-1 (E [f_o, n_o] - Jx' h_o); see ``eliminated``. The noise of part p is ``scales[p]`` C. The
+    ``log_likelihoods`` are one, or estimates by a solver that samples.
     """
 
     mean: Array
@@ -86,7 +87,12 @@ class Solution:
     Jx: Array
     coupled: CoupledPosterior
     moments: EliminatedMoments
-    log_likelihood: float
+    log_likelihoods: Array
+
+    @property
+    def log_likelihood(self) -> float:
+        """Log p(M), or the mean of its estimates."""
+        return float(self.log_likelihoods.mean())
 
     def unrotated(self, Z: Array) -> Array:
         """Turn rows of Z (R, ...) from the rotated eliminated latents back to those of the parameters."""
@@ -141,14 +147,14 @@ def solve(layout: Layout, parameters: Parameters, kappa: float = 0.0) -> Solutio
     }
     coupled, Jx = _solve_coupled(layout, W, mean, DW, J, L, slot_sums)
     moments = layout.eliminated_sums.moments(projected, E, Jx, L)
-    log_likelihood = (
+    log_likelihoods = (
         sum(_noise_term(part, noise, mean) for part, noise in zip(layout.parts, noises, strict=True))
         + 0.5 * eliminated_fit
         - 0.5 * float(layout.group_sizes @ L.log_determinants)
         + 0.5 * coupled.fit
-        - 0.5 * coupled.log_determinant
+        - 0.5 * coupled.log_determinants
     )
-    return Solution(mean, noises, scales, rotation, L, J, E, Jx, coupled, moments, log_likelihood)
+    return Solution(mean, noises, scales, rotation, L, J, E, Jx, coupled, moments, log_likelihoods)
 
 
 def _noise(parameters: Parameters, part: PatternArrays, scale: float) -> Noise:

@@ -35,12 +35,18 @@ class Trace:
         Whether the user stopped EM.
     penalised : bool
         Whether the log-likelihoods include the logarithm of a prior.
+    solver : {"exact", "sampled"}
+        How the latents of the channels were solved for.
+    standard_error : float
+        Of the log-likelihoods, in nats per sample; 0 where they are exact.
     """
 
     log_likelihoods: Array
     converged: bool
     interrupted: bool = False
     penalised: bool = False
+    solver: str = "exact"
+    standard_error: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -61,7 +67,8 @@ class FitNotes:
     start : float
         Log-likelihood before the first iteration, in nats per sample.
     stuck : bool
-        Whether EM stopped because the next iteration would have lost likelihood, which only rounding can do.
+        Whether EM stopped because the next iteration would have lost likelihood, which only rounding and the draws of a
+        sampled solution can do.
     at_floor : int
         Number of directions in which the noise is at its floor.
     form : str

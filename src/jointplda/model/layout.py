@@ -8,9 +8,10 @@ from scipy.sparse import coo_array, csr_array, hstack
 from jointplda._typing import Array, IntArray
 from jointplda.model.coupled.dense import DenseSolver
 from jointplda.model.coupled.links import CoupledLinks, PatternArrays
+from jointplda.model.coupled.sampled import SampledSolver
 from jointplda.model.coupled.solver import CoupledSolver
 from jointplda.model.eliminated import EliminatedGram, EliminatedRows, eliminated_sums
-from jointplda.model.plan import Plan, make_plan
+from jointplda.model.plan import SAMPLED, Plan, make_plan
 from jointplda.model.statistics import Statistics
 from jointplda.model.sums import PatternSums
 
@@ -65,14 +66,18 @@ class Layout:
 
 
 def lay_out(
-    statistics: Statistics, ranks: tuple[int, ...], eliminated: int | None = None, keep_rows: bool = False
+    statistics: Statistics,
+    ranks: tuple[int, ...],
+    eliminated: int | None = None,
+    keep_rows: bool = False,
+    solver: str = "auto",
 ) -> Layout:
     """Arrange ``statistics`` for EM with loadings of these ``ranks`` (all at least 1).
 
     ``eliminated`` is the factor to eliminate analytically, by default the one that makes an iteration cheapest. With
-    ``keep_rows`` every eliminated level is kept by itself, for its posterior.
+    ``keep_rows`` every eliminated level is kept by itself, for its posterior. ``solver`` is that of the settings.
     """
-    plan = make_plan(statistics, ranks, eliminated)
+    plan = make_plan(statistics, ranks, eliminated, solver)
     levels = tuple(len(labels) for labels in statistics.labels)
     coupled = tuple(k for k in range(len(levels)) if k != plan.eliminated and levels[k])
     raw = list(statistics.parts.values())
@@ -92,6 +97,7 @@ def lay_out(
         group=group[order],
         group_counts=group_counts,
     )
+    own_ranks = tuple(ranks[k] for k in coupled)
     return Layout(
         plan=plan,
         shift=statistics.shift,
@@ -101,7 +107,7 @@ def lay_out(
         eliminated_group=group,
         eliminated_order=order,
         eliminated_sums=eliminated_sums(table, slots, group[order], group_counts, ranks[plan.eliminated], keep_rows),
-        solver=DenseSolver.of(links),
+        solver=SampledSolver.of(links, own_ranks) if plan.solver == SAMPLED else DenseSolver.of(links),
     )
 
 

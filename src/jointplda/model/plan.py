@@ -7,12 +7,15 @@ import numpy as np
 
 from jointplda._typing import IntArray
 from jointplda.errors import TooLargeError
+from jointplda.model.costs import Cost, Sizes, elimination_cost, exact_cost, sampled_cost
 from jointplda.model.coupled.components import connected
 from jointplda.model.statistics import Statistics
 
 MEMORY_SHARE = 0.7
-PAIR_BYTES = 100.0  # tables of linked pairs, while they are built
 SLOW_SECONDS, FLOPS = 60.0, 2e10
+ALWAYS_EXACT = 1e9  # operations of an iteration: some hundredths of a second
+GAIN = 3.0
+EXACT, SAMPLED = "exact", "sampled"
 
 
 @dataclass(frozen=True)
@@ -32,9 +35,13 @@ class Plan:
     largest : int
         Unknowns in the largest component.
     work : float
-        Approximate number of floating-point operations of one iteration.
+        About how many operations of a matrix product take the time of one iteration.
     memory : float
-        Approximate number of bytes that the coupled systems take.
+        About how many bytes EM takes.
+    solver : {"exact", "sampled"}
+        How the coupled systems are solved.
+    reason : str
+        Why.
     """
 
     eliminated: int
@@ -45,6 +52,8 @@ class Plan:
     largest: int
     work: float
     memory: float
+    solver: str = EXACT
+    reason: str = ""
 
     def __str__(self) -> str:
         factors = ", ".join(
@@ -56,16 +65,23 @@ class Plan:
         )
         return (
             f"factors: {factors}; eliminated: {self.names[self.eliminated]}; coupled systems: {coupled}; "
+            f"solver: {self.solver} ({self.reason}); "
             f"about {self.work / 1e9:.2g} Gflop and {self.memory / 1e6:.3g} MB an iteration"
         )
 
 
-def make_plan(statistics: Statistics, ranks: tuple[int, ...], eliminated: int | None = None) -> Plan:
-    """Plan for the eliminated factor that makes an iteration cheapest, or for the one asked for."""
+def make_plan(
+    statistics: Statistics, ranks: tuple[int, ...], eliminated: int | None = None, solver: str = "auto"
+) -> Plan:
+    """Plan for the eliminated factor that makes an iteration cheapest, or for the one asked for.
+
+    The coupled systems are solved exactly where that is cheap, or where no ``solver`` gains much by sampling.
+    """
     levels = tuple(len(labels) for labels in statistics.labels)
     candidates = [k for k in range(len(levels)) if levels[k]] if eliminated is None else [eliminated]
-    plan = min((_plan(statistics, ranks, levels, k) for k in candidates), key=lambda p: (p.work, p.eliminated))
     limit = MEMORY_SHARE * _physical_memory()
+    plans = [_plan(statistics, ranks, levels, k, solver, limit) for k in candidates]
+    plan = min(plans, key=lambda p: (p.memory > limit, p.work, p.eliminated))
     if plan.memory > limit:
         raise TooLargeError(
             f"The labels link {plan.largest} unknowns in one system, which would need about {plan.memory / 1e9:.3g} GB "
@@ -82,39 +98,59 @@ def _physical_memory() -> float:
         return 16e9
 
 
-def _plan(statistics: Statistics, ranks: tuple[int, ...], levels: tuple[int, ...], eliminated: int) -> Plan:
-    coupled = [k for k in range(len(levels)) if k != eliminated and levels[k]]
-    d, R = statistics.n_features, ranks[eliminated]
-    counts = np.zeros((levels[eliminated], len(statistics.parts)))
-    for p, part in enumerate(statistics.parts.values()):
-        if eliminated in part.levels:
-            counts[part.levels[eliminated].index, p] = part.levels[eliminated].counts
-    groups = len(np.unique(counts, axis=0))
-    work = 2.0 * min(levels[eliminated], groups * d) * d * R + groups * (0 if len(statistics.parts) == 1 else R**3)
-    sizes = _component_sizes(statistics, levels, eliminated, coupled, ranks)
-    numbers = sizes.astype(np.float64)
-    if len(coupled) == 1:
-        # Components of one level with equal counts have equal systems, which are solved once.
-        distinct = len(np.unique([len(numbers), *statistics.level_counts(coupled[0]).tolist()]))
-        single = numbers == ranks[coupled[0]]
-        share = min(1.0, distinct / max(1, int(single.sum())))
-        work += float(np.sum(numbers[~single] ** 3) + share * np.sum(numbers[single] ** 3))
-        memory = float(np.sum(numbers[~single] ** 2) + share * np.sum(numbers[single] ** 2))
-    else:
-        work += float(np.sum(numbers**3))
-        memory = float(np.sum(numbers**2))
-    smallest = min((ranks[k] for k in coupled), default=1)
-    pairs = memory / smallest**2
-    work += 2.0 * sum(levels[k] * ranks[k] for k in coupled) * d
+def _plan(
+    statistics: Statistics, ranks: tuple[int, ...], levels: tuple[int, ...], eliminated: int, solver: str, limit: float
+) -> Plan:
+    sizes = _sizes(statistics, ranks, levels, eliminated)
+    rest, exact, sampled = elimination_cost(sizes), exact_cost(sizes), sampled_cost(sizes)
+    chosen, reason = _chosen(solver, rest, exact, sampled, limit) if sizes.ranks else (EXACT, "nothing is coupled")
+    cost = exact if chosen == EXACT else sampled
     return Plan(
         eliminated=eliminated,
         names=("speaker", *statistics.conditions),
         levels=levels,
         ranks=ranks,
-        components=len(sizes),
-        largest=int(sizes.max(initial=0)),
-        work=work,
-        memory=8.0 * memory + PAIR_BYTES * pairs,
+        components=len(sizes.components),
+        largest=int(sizes.components.max(initial=0)),
+        work=rest.work + cost.work,
+        memory=rest.memory + cost.memory,
+        solver=chosen,
+        reason=reason,
+    )
+
+
+def _chosen(solver: str, rest: Cost, exact: Cost, sampled: Cost, limit: float) -> tuple[str, str]:
+    """The solver of the coupled systems, and why."""
+    if solver != "auto":
+        return solver, "as asked for"
+    if rest.memory + exact.memory > limit:
+        return SAMPLED, f"exact systems would take {exact.memory / 1e9:.3g} GB"
+    if exact.work <= ALWAYS_EXACT:
+        return EXACT, "the systems are small"
+    if exact.work <= GAIN * sampled.work:
+        return EXACT, f"sampling would take {sampled.work / exact.work:.2g} times as long"
+    return SAMPLED, f"exact systems would take {exact.work / sampled.work:.2g} times as long"
+
+
+def _sizes(statistics: Statistics, ranks: tuple[int, ...], levels: tuple[int, ...], eliminated: int) -> Sizes:
+    coupled = [k for k in range(len(levels)) if k != eliminated and levels[k]]
+    parts = [part for part in statistics.parts.values() if eliminated in part.levels]
+    counts = np.zeros((levels[eliminated], len(parts)))
+    for p, part in enumerate(parts):
+        counts[part.levels[eliminated].index, p] = part.levels[eliminated].counts
+    return Sizes(
+        dimension=statistics.n_features,
+        rank=ranks[eliminated],
+        eliminated=levels[eliminated],
+        counts=counts,
+        parts=len(statistics.parts),
+        levels=tuple(levels[k] for k in coupled),
+        ranks=tuple(ranks[k] for k in coupled),
+        entries=float(
+            sum(len(links.rows) for part in parts for pair, links in part.links.items() if eliminated in pair)
+        ),
+        components=_component_sizes(statistics, levels, eliminated, coupled, ranks),
+        distinct=len(np.unique(statistics.level_counts(coupled[0]))) if len(coupled) == 1 else 0,
     )
 
 

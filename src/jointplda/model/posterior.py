@@ -73,8 +73,8 @@ def solve_samples(
         parameters = parameters.without_cell()
     layout = lay_out(means, parameters.ranks, eliminated, keep_rows)
     solution = solve(layout, parameters, cell.kappa or 0.0)
-    log_likelihood = solution.log_likelihood + within.log_likelihood(*inverse(parameters.noise))
-    return layout, replace(solution, log_likelihood=log_likelihood)
+    log_likelihoods = solution.log_likelihoods + within.log_likelihood(*inverse(parameters.noise))
+    return layout, replace(solution, log_likelihoods=log_likelihoods)
 
 
 def posterior(X: Any, y: Any, channels: Any, parameters: Parameters) -> Posterior:

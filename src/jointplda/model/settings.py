@@ -12,6 +12,7 @@ MOST_KAPPA = 1e3
 MOST_PRIOR = 1e9
 AUTOMATIC = {"max_iter": 25, "tol": 1e-3}
 """Defaults of automatic settings where they differ: EM stops early, since its last small gains cost accuracy."""
+SOLVERS = ("auto", "exact", "sampled")
 INTERACTION_FORMS = ("proportional", "full", "split")
 
 
@@ -98,6 +99,9 @@ class ModelSettings:
     )  # fmt: skip
     noise_floor: float = _setting(
         1e-6, "Least noise variance, as a share of the total variance.", most=1.0, kept_if_given=True
+    )
+    solver: str = _setting(
+        "auto", "How the latents of many channels are solved for.", choices=SOLVERS, kept_if_given=True
     )
 
     def __post_init__(self) -> None:

@@ -51,7 +51,7 @@ class DenseSolver:
             for k, span in enumerate(spans(q * r for q, r in zip(batch.sizes, ranks, strict=True))):
                 levels = batch.members[k]
                 means[k][levels] = x[:, span].reshape(*levels.shape, ranks[k])
-        return DensePosterior(self, precision, means, tuple(covariances), fit, log_det)
+        return DensePosterior(self, precision, means, tuple(covariances), fit, np.array([log_det]))
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class DensePosterior:
     means: tuple[Array, ...]
     covariances: tuple[Array, ...]
     fit: float
-    log_determinant: float
+    log_determinants: Array
 
     def covariance_sums(self) -> CovarianceSums:
         """What the M step needs of Sigma, from its blocks summed by the counts that made P."""

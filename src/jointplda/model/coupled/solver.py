@@ -4,8 +4,10 @@ After elimination the coupled latents x have the precision P and the mean P^-1 P
 a set of samples, and then solves for one P after the other, as the parameters change.
 """
 
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
 
 from jointplda._typing import Array
 from jointplda.model.eliminated import Precision
@@ -58,6 +60,26 @@ class CovarianceSums:
     with_eliminated: Blocks
     eliminated: Array
 
+    def plus(self, other: "CovarianceSums", sign: float = 1.0) -> "CovarianceSums":
+        """The sums over both covariances together, or over their difference for a ``sign`` of -1."""
+
+        def added(a: dict[Any, Array], b: dict[Any, Array]) -> dict[Any, Array]:
+            return {key: a.get(key, 0.0) + sign * b.get(key, np.zeros(())) for key in a | b}
+
+        return CovarianceSums(
+            by_part=tuple(added(a, b) for a, b in zip(self.by_part, other.by_part, strict=True)),
+            by_level=added(self.by_level, other.by_level),
+            with_eliminated=added(self.with_eliminated, other.with_eliminated),
+            eliminated=self.eliminated + sign * other.eliminated,
+        )
+
+    def rotated(self, rotation: Array | None) -> "CovarianceSums":
+        """The same sums where the eliminated latents are turned by ``rotation`` (R, R)."""
+        if rotation is None:
+            return self
+        with_eliminated = {kind: rotation @ value for kind, value in self.with_eliminated.items()}
+        return replace(self, with_eliminated=with_eliminated, eliminated=rotation @ self.eliminated @ rotation.T)
+
 
 class CoupledPosterior(Protocol):
     """Posterior of the coupled latents: x ~ N(xhat, Sigma)."""
@@ -73,8 +95,8 @@ class CoupledPosterior(Protocol):
         ...
 
     @property
-    def log_determinant(self) -> float:
-        """Log |P|."""
+    def log_determinants(self) -> Array:
+        """Log |P|, (1,), or independent estimates of it."""
         ...
 
     def covariance_sums(self) -> CovarianceSums:

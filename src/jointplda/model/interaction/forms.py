@@ -85,7 +85,9 @@ class Problem:
         samples, ranks, within = _for_em(statistics, settings, kappa, weight, found.residual_share)
         if form not in WITHOUT_CELLS and not fixed:
             kappa = max(kappa, LEAST_KAPPA)
-        return cls(statistics, form, covariances, lay_out(samples, ranks), within, kappa, weight, fixed)
+        return cls(
+            statistics, form, covariances, lay_out(samples, ranks, solver=settings.solver), within, kappa, weight, fixed
+        )
 
     def prior(self, settings: ModelSettings) -> Prior:
         """Prior of the settings, with scales from the moments."""
@@ -143,7 +145,7 @@ def planned(statistics: Statistics, settings: ModelSettings) -> Plan:
     """The plan of a fit with resolved settings to statistics without the conditions of rank 0."""
     kappa = settings.interaction if form_of(settings) == "fixed" else PLANNED_KAPPA
     samples, ranks, _ = _for_em(statistics, settings, kappa)
-    return make_plan(samples, ranks)
+    return make_plan(samples, ranks, solver=settings.solver)
 
 
 def _for_em(
