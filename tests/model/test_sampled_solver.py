@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jointplda import JointPLDA
-from jointplda.model.coupled import krylov, preconditioner, sampled
+from jointplda.model.coupled import krylov, sampled, spectrum
 from jointplda.model.coupled.sampled import SampledSolver
 from jointplda.model.em import run_em, standard_error
 from jointplda.model.estep import solve, summed_moments
@@ -34,8 +34,8 @@ def complete(layout):
 def test_likelihood_and_moments_with_a_complete_set_of_probes(name, order, leading, monkeypatch):
     monkeypatch.setattr(sampled, "DRAW_TOLERANCE", 1e-13)
     if leading == "a few":
-        monkeypatch.setattr(preconditioner, "FEW_LEVELS", 2)
-        monkeypatch.setattr(preconditioner, "LEADING", 2)
+        monkeypatch.setattr(spectrum, "FEW_LEVELS", 2)
+        monkeypatch.setattr(spectrum, "LEADING", 2)
     X, columns, parameters = draw(name, seed=1)
     statistics = statistics_of(X, columns)
     layout = complete(lay_out(statistics, parameters.ranks, order, solver="sampled"))

@@ -21,6 +21,7 @@ from jointplda.linalg import inverse
 
 GRAM_BYTES = 2e9
 ROW_PRICE = 1.0
+BUILT_FOR = 25  # iterations, over which the work of the Gram matrices is spread
 
 
 @dataclass(frozen=True)
@@ -79,15 +80,22 @@ class Precision:
         return result
 
     def times_each(self, T: Array, group: IntArray) -> Array:
-        """L_g(o)^-1 t for each of the vectors t of eliminated level o, (K, m, R)."""
-        result: Array = T * self.inverse[group][:, None] if self.is_diagonal else T @ self.inverse[group]
+        """L_g(o)^-1 t for each of the vectors t of eliminated level o, (K, m, R), sorted by group."""
+        if self.is_diagonal:
+            scaled: Array = T * self.inverse[group][:, None]
+            return scaled
+        starts = np.flatnonzero(np.diff(group, prepend=-1))
+        result = np.empty_like(T)
+        for start, end in zip(starts, [*starts[1:], len(T)], strict=True):
+            np.matmul(T[start:end], self.inverse[group[start]], out=result[start:end])
         return result
 
     def summed(self, weights: Array) -> Array:
-        """sum_g w_g L_g^-1, (R, R)."""
+        """sum_g w_g L_g^-1 for each row of weights (w, G): (w, R, R)."""
+        sums = weights @ self.inverse.reshape(len(self.inverse), -1)
         if self.is_diagonal:
-            return np.diag(weights @ self.inverse)
-        return np.tensordot(weights, self.inverse, 1)
+            return np.stack([np.diag(row) for row in sums])
+        return sums.reshape(-1, *self.inverse.shape[1:])
 
     def sandwiched(self, Q: Array) -> Array:
         """L_g^-1 Q_g L_g^-1 for Q (G, R, R)."""
@@ -212,7 +220,7 @@ def eliminated_sums(
     K, width = sums.shape
     q, (G, n_parts) = width + slots.shape[1] + 1, counts.shape
     by_rows = ROW_PRICE * K * rank * (4 * width + rank * (1 + n_parts))
-    by_gram = G * rank * q * (2 * width + 2 * rank)
+    by_gram = G * rank * q * 2 * (q + rank) + 2 * K * q * q / BUILT_FOR
     if keep_rows or by_rows <= by_gram or G * q * q * 8 > GRAM_BYTES:
         return EliminatedRows(sums, slots, group, n_parts)
     gram = np.zeros((q, G, q))

@@ -13,7 +13,7 @@ import numpy as np
 from jointplda._typing import Array, IntArray
 from jointplda.linalg import inverse, spans, symmetric
 from jointplda.model.coupled.links import PatternArrays
-from jointplda.model.coupled.solver import Blocks, CoupledPosterior, CoupledPrecision, CovarianceSums
+from jointplda.model.coupled.solver import Blocks, CoupledPosterior, CoupledPrecision, CovarianceSums, MeanPrecision
 from jointplda.model.eliminated import EliminatedMoments, Precision
 from jointplda.model.layout import Layout
 from jointplda.model.parameters import Parameters
@@ -145,7 +145,8 @@ def solve(layout: Layout, parameters: Parameters, kappa: float = 0.0) -> Solutio
         for k in layout.links.factors
         if layout.parts[p].observed[k]
     }
-    coupled, Jx = _solve_coupled(layout, W, mean, DW, J, L, slot_sums)
+    averaged = _averaged(layout, W, noises, rotation, L)
+    coupled, Jx = _solve_coupled(layout, W, mean, DW, J, L, averaged, slot_sums)
     moments = layout.eliminated_sums.moments(projected, E, Jx, L)
     log_likelihoods = (
         sum(_noise_term(part, noise, mean) for part, noise in zip(layout.parts, noises, strict=True))
@@ -171,8 +172,37 @@ def _noise_term(part: PatternArrays, noise: Noise, mean: Array) -> float:
     return -0.5 * float(np.vdot(noise.D, centred)) - 0.5 * part.count * float(constant)
 
 
+def _averaged(
+    layout: Layout, W: tuple[Array, ...], noises: tuple[Noise, ...], rotation: Array | None, L: Precision
+) -> MeanPrecision:
+    """P's matrices for D averaged over parts; ``rotation`` and L are those of the eliminated latents."""
+    links, V, b, own = layout.links, W[layout.plan.eliminated], L.b, rotation
+
+    def averaged(*observed: int) -> Array:
+        """D averaged over the samples that have labels of these factors."""
+        counts = np.array([part.count * all(part.observed[k] for k in observed) for part in layout.parts])
+        shares = counts / max(counts.sum(), np.finfo(float).tiny)
+        return np.asarray(sum((share * noise.D for share, noise in zip(shares, noises, strict=True))))
+
+    if own is None:
+        b, own = np.linalg.eigh(symmetric(V.T @ averaged(layout.plan.eliminated) @ V))
+    turned = V @ own
+    return MeanPrecision(
+        J={k: W[k].T @ averaged(k, layout.plan.eliminated) @ turned for k in links.factors},
+        b=np.maximum(b, 0.0),
+        rotation=own if rotation is None else None,
+    )
+
+
 def _solve_coupled(
-    layout: Layout, W: tuple[Array, ...], mean: Array, DW: Blocks, J: Blocks, L: Precision, slot_sums: Array
+    layout: Layout,
+    W: tuple[Array, ...],
+    mean: Array,
+    DW: Blocks,
+    J: Blocks,
+    L: Precision,
+    averaged: MeanPrecision,
+    slot_sums: Array,
 ) -> tuple[CoupledPosterior, Array]:
     """Posterior of the coupled latents, and J' xhat_b for every slot (slots, R)."""
     Phi = []
@@ -192,7 +222,7 @@ def _solve_coupled(
         if k <= m and layout.parts[p].observed[k]
     }
     ranks = tuple(W[k].shape[1] for k in layout.links.factors)
-    coupled = layout.solver.solve(CoupledPrecision(ranks, grams, J, L), tuple(Phi))
+    coupled = layout.solver.solve(CoupledPrecision(ranks, grams, J, L, averaged), tuple(Phi))
     Jx = np.zeros((layout.links.slots.shape[1], slot_sums.shape[1]))
     for (at, k), j in J.items():
         Jx[layout.links.slot_range(at, k)] = coupled.means[layout.links.factors.index(k)] @ j
@@ -225,7 +255,7 @@ def _with_own_covariance(layout: Layout, solution: Solution) -> CovarianceSums:
     """What the covariance of the coupled latents adds to the moments; L^-1 of the eliminated ones is added to it."""
     summed = solution.coupled.covariance_sums()
     weights = np.concatenate([np.ones((1, len(layout.group_sizes))), layout.links.group_counts.T])
-    own = np.stack([solution.L.summed(w * layout.group_sizes) for w in weights])
+    own = solution.L.summed(weights * layout.group_sizes)
     return replace(summed, eliminated=own + summed.eliminated)
 
 

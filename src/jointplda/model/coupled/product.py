@@ -1,6 +1,6 @@
 """Products of the coupled precision P with vectors, from counts alone: no block of P is ever formed."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -9,6 +9,7 @@ from jointplda._typing import Array, IntArray
 from jointplda.linalg import spans
 from jointplda.model.coupled.links import CoupledLinks
 from jointplda.model.coupled.solver import Blocks, CoupledPrecision, CovarianceSums
+from jointplda.model.eliminated import Precision
 
 CHUNK_NUMBERS = 2**19
 
@@ -71,6 +72,15 @@ class Product:
             out[self.at[k]] -= back[self.links.slot_range(at, k)] @ J.T
         return self.vectors.joined(out)
 
+    def averaged(self) -> "Product":
+        """The same with the noise precision averaged over parts, so that L is diagonal."""
+        precision = self.precision
+        if precision.L.is_diagonal:
+            return self
+        L = Precision.diagonal(self.links.group_counts.sum(axis=1, keepdims=True), precision.mean.b)
+        J = {(at, k): precision.mean.J[k] for at, k in precision.J}
+        return Product(self.links, replace(precision, J=J, L=L))
+
     def covariance_sums(self, draws: Array) -> CovarianceSums:
         """The sums over Sigma where it is the mean of outer products of ``draws`` (m, n)."""
         X, scale = self.vectors.split(draws), 1.0 / len(draws)
@@ -101,7 +111,7 @@ class Product:
             projected[links.slot_range(at, k)] = X[self.at[k]] @ J
         flat, back = projected.reshape(-1, m * R), np.zeros((len(projected), m * R))
         squares = np.zeros((0 if weights is None else len(weights), R, R))
-        step = 1 + CHUNK_NUMBERS // (m * R)
+        step = max(1 + CHUNK_NUMBERS // (m * R), len(flat))
         for start in range(0, links.slots.shape[0], step):
             rows = slice(start, start + step)
             slots, group = links.slots[rows], links.group[rows]
@@ -129,6 +139,7 @@ def _squares(u: Array, weights: Array) -> Array:
     flat = u.reshape(-1, u.shape[2])
     result = [flat.T @ flat]
     for w in weights[1:]:
-        scaled = (u * np.sqrt(w)[:, None, None]).reshape(-1, u.shape[2])
+        used = np.flatnonzero(w)
+        scaled = (u[used] * np.sqrt(w[used])[:, None, None]).reshape(-1, u.shape[2])
         result.append(scaled.T @ scaled)
     return np.stack(result)

@@ -12,17 +12,18 @@ from functools import cached_property
 import numpy as np
 
 from jointplda._typing import Array, IntArray
-from jointplda.model.coupled.control import Control, ControlCounts
+from jointplda.model.coupled.control import control
 from jointplda.model.coupled.krylov import Roots, conjugate_gradients, inverse_roots
 from jointplda.model.coupled.links import CoupledLinks
-from jointplda.model.coupled.preconditioner import PreconditionerRoot, Spectrum
+from jointplda.model.coupled.preconditioner import PreconditionerRoot
 from jointplda.model.coupled.product import Product
 from jointplda.model.coupled.solver import CoupledPrecision, CovarianceSums
+from jointplda.model.coupled.spectrum import MeanCounts, Spectrum
 
 Pair = tuple[int, int]
-PROBES = 16
+PROBES = 8
 COLUMN_NUMBERS = 2**21
-MEAN_TOLERANCE, DRAW_TOLERANCE = 1e-12, 1e-6
+MEAN_TOLERANCE, DRAW_TOLERANCE = 1e-12, 1e-4
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class SampledSolver:
 
     links: CoupledLinks
     spectra: dict[int, Spectrum]
-    counts: ControlCounts
+    counts: MeanCounts
     probes: Array
 
     @classmethod
@@ -40,12 +41,12 @@ class SampledSolver:
         n = sum(size * rank for size, rank in zip(links.sizes, ranks, strict=True))
         signs = np.random.default_rng(0).choice([-1.0, 1.0], (probes, n))
         spectra = {k: Spectrum.of(links, k) for k in links.factors}
-        return cls(links, spectra, ControlCounts.of(links, spectra), signs)
+        return cls(links, spectra, MeanCounts.of(links, spectra), signs)
 
     def solve(self, precision: CoupledPrecision, Phi: tuple[Array, ...]) -> "SampledPosterior":
         """Solve P x = Phi; draws follow when they are asked for."""
         product = Product(self.links, precision)
-        root = PreconditionerRoot(product, self.spectra)
+        root = PreconditionerRoot(product, self.spectra, self.counts)
         posterior = SampledPosterior(self, product, root, (), 0.0)
         side = product.vectors.joined([side[:, None, :] for side in Phi])
         x = posterior.solved(side)
@@ -84,8 +85,7 @@ class SampledPosterior:
     def covariance_sums(self) -> CovarianceSums:
         """What the M step needs of Sigma, as means over draws."""
         drawn = self.product.covariance_sums(self.root.times(self._roots.roots))
-        control = Control(self.product, self.root, self.solver.counts)
-        return drawn.plus(control.correction(self.solver.probes))
+        return drawn.plus(control(self.product, self.root, self.solver.probes))
 
     def covariance(self, left: list[Pair], right: list[Pair]) -> Array:
         """Covariance between the latents of (factor, level) pairs, in the order given, as exact as the means."""

@@ -16,6 +16,24 @@ Blocks = dict[tuple[int, int], Array]  # by a pair of numbers, which are those o
 
 
 @dataclass(frozen=True)
+class MeanPrecision:
+    """The same for the noise precision D averaged over the samples that have labels of the factors concerned.
+
+    Attributes
+    ----------
+    J : dict of (r_k, R)
+        W_k' D V by coupled factor, with V rotated so that V' D V = diag(b).
+    b : (R,)
+    rotation : (R, R) or None
+        Of V; None where the eliminated latents are rotated already.
+    """
+
+    J: dict[int, Array]
+    b: Array
+    rotation: Array | None
+
+
+@dataclass(frozen=True)
 class CoupledPrecision:
     """P of given parameters, by the matrices that the counts of ``CoupledLinks`` multiply:
 
@@ -31,12 +49,14 @@ class CoupledPrecision:
         W_k' D_p V by eliminated part and coupled factor.
     L : Precision
         L_g of every group.
+    mean : MeanPrecision
     """
 
     ranks: tuple[int, ...]
     grams: dict[tuple[int, int, int], Array]
     J: Blocks
     L: Precision
+    mean: MeanPrecision
 
 
 @dataclass(frozen=True)
