@@ -70,6 +70,21 @@ def inverse(A: Array) -> tuple[Array, float]:
     return _mirrored(result.T), 2.0 * float(np.sum(np.log(np.diagonal(factor))))
 
 
+def inverses(A: Array, step: int = 64) -> tuple[Array, Array]:
+    """Inverses and log-determinants (G,) of many small matrices A (G, R, R), in C order, which they overwrite."""
+    log_dets = np.empty(len(A))
+    for i, matrix in enumerate(A):
+        upper, info = lapack.dpotrf(matrix.T, lower=0, clean=0, overwrite_a=1)
+        if info != 0:
+            raise np.linalg.LinAlgError("the matrix is not positive definite")
+        log_dets[i] = np.log(upper.diagonal()).sum()
+        lapack.dpotri(upper, lower=0, overwrite_c=1)
+        if i % step == step - 1 or i == len(A) - 1:
+            some = A[i - i % step : i + 1]
+            some[...] = np.tril(some) + np.tril(some, -1).swapaxes(-1, -2)
+    return A, 2.0 * log_dets
+
+
 def solve_and_invert(A: Array, B: Array) -> tuple[Array, float]:
     """Return A^-1 B and log |A|, and overwrite A (in C order) with A^-1, so that no second matrix is needed."""
     upper, info = lapack.dpotrf(A.T, lower=0, clean=0, overwrite_a=1)

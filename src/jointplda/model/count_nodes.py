@@ -23,6 +23,11 @@ class CountNodes:
     weights: Array
 
     @classmethod
+    def each(cls, number: int) -> "CountNodes":
+        """A node for each of so many groups, for sums that are not of this kind; its place means nothing."""
+        return cls(np.zeros(number), np.eye(number))
+
+    @classmethod
     def of(cls, counts: Array) -> "CountNodes":
         """Nodes for these counts, all above 0; the distinct counts themselves where they are fewer."""
         distinct, which = np.unique(counts, return_inverse=True)

@@ -17,7 +17,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from jointplda._typing import Array, IntArray
-from jointplda.linalg import inverse
+from jointplda.linalg import inverses
+from jointplda.model.count_nodes import CountNodes
 
 GRAM_BYTES = 2e9
 ROW_PRICE = 1.0
@@ -29,28 +30,29 @@ class Precision:
     """L_g^-1 of every group: (G, R) where diagonal, else (G, R, R).
 
     Where all samples have the same noise precision D, V is rotated so that V' D V = diag(b), and
-    L_g^-1 = diag(1 / (n_g b + 1)). Else the ``grams`` (P, R, R) are V' D_p V.
+    L_g^-1 = diag(1 / (n_g b + 1)).
     """
 
     inverse: Array
     log_determinants: Array
     b: Array
-    grams: Array
 
     @classmethod
     def diagonal(cls, counts: Array, b: Array) -> "Precision":
         """Return diag(1 / (n_g b + 1)) for counts (G, 1) and b (R,)."""
         L = counts * b + 1.0
-        return cls(1.0 / L, np.log(L).sum(axis=1), b, np.zeros((0, len(b), len(b))))
+        return cls(1.0 / L, np.log(L).sum(axis=1), b)
 
     @classmethod
     def dense(cls, counts: Array, grams: Array) -> "Precision":
         """Return (I + sum_p n_gp V' D_p V)^-1 for counts (G, P) and grams (P, R, R)."""
-        rank = grams.shape[-1]
-        inverses, log_dets = np.empty((len(counts), rank, rank)), np.empty(len(counts))
-        for g, n in enumerate(counts):
-            inverses[g], log_dets[g] = inverse(np.eye(rank) + np.tensordot(n, grams, 1))
-        return cls(inverses, log_dets, np.zeros(0), grams)
+        L = (counts @ grams.reshape(len(grams), -1)).reshape(-1, *grams.shape[1:])
+        L += np.eye(grams.shape[-1])
+        return cls(*inverses(L), np.zeros(0))
+
+    def at(self, counts: Array) -> "Precision":
+        """The same for other counts (G, 1), which L must be diagonal for; else these must be its own."""
+        return Precision.diagonal(counts, self.b) if self.is_diagonal else self
 
     @property
     def is_diagonal(self) -> bool:
@@ -174,9 +176,10 @@ class EliminatedRows:
 
 @dataclass(frozen=True)
 class EliminatedGram:
-    """Groups of eliminated levels as Gram matrices of [f_o, n_o, h_o, 1], (q, G, q).
+    """Groups of eliminated levels as Gram matrices of [f_o, n_o, h_o, 1], (q, G, q), and their ``counts`` (G, P).
 
-    The group is the middle axis, so that one large product serves all groups.
+    The group is the middle axis, so that one large product serves all groups. With one part and many groups these are
+    weighted sums of the groups, at a few nodes that stand for their counts (see ``count_nodes``).
     """
 
     gram: Array
@@ -185,12 +188,14 @@ class EliminatedGram:
 
     def projected_sums(self, E: Array, L: Precision) -> tuple[Array, float, Array]:
         """As ``EliminatedRows.projected_sums``."""
+        L = L.at(self.counts)
         Z = L.times_columns(self._times(E, slice(self.width)))
         both = Z.sum(axis=1)
         return Z, float(np.vdot(both[:, : self.width], E)), both[:, self.width : -1].T
 
     def moments(self, projected: Array, E: Array, Jx: Array, L: Precision) -> EliminatedMoments:
         """As ``EliminatedRows.moments``."""
+        L = L.at(self.counts)
         w, (R, G, q) = self.width, projected.shape
         Z, full = projected, np.concatenate([E, -Jx.T, np.zeros((R, 1))], axis=1)
         if len(Jx):
@@ -219,17 +224,20 @@ def eliminated_sums(
     """
     K, width = sums.shape
     q, (G, n_parts) = width + slots.shape[1] + 1, counts.shape
+    nodes = CountNodes.of(counts[:, 0]) if n_parts == 1 else CountNodes.each(G)
+    J = nodes.weights.shape[1]
     by_rows = ROW_PRICE * K * rank * (4 * width + rank * (1 + n_parts))
-    by_gram = G * rank * q * 2 * (q + rank) + 2 * K * q * q / BUILT_FOR
-    if keep_rows or by_rows <= by_gram or G * q * q * 8 > GRAM_BYTES:
+    by_gram = J * rank * q * 2 * (q + rank) + (2 * K + G * J) * q * q / BUILT_FOR
+    if keep_rows or by_rows <= by_gram or J * q * q * 8 > GRAM_BYTES:
         return EliminatedRows(sums, slots, group, n_parts)
-    gram = np.zeros((q, G, q))
+    gram = np.zeros((q, J, q))
     ends = np.searchsorted(group, np.arange(G + 1))
     step = 1 + 2**24 // q
-    for g in range(G):
+    for g, weights in enumerate(nodes.weights):
         for start in range(ends[g], ends[g + 1], step):
             rows = slice(start, min(start + step, ends[g + 1]))
             ones = np.ones((rows.stop - rows.start, 1))
             u = np.concatenate([sums[rows], slots[rows].toarray(), ones], axis=1)
-            gram[:, g] += u.T @ u
-    return EliminatedGram(gram, counts, width)
+            used = np.flatnonzero(weights)
+            gram[:, used] += (u.T @ u)[:, None] * weights[used, None]
+    return EliminatedGram(gram, counts if n_parts > 1 else nodes.nodes[:, None], width)

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array
+from scipy.sparse import coo_array, csr_array, hstack
 
 from jointplda._typing import AnyArray, Array, IntArray
 from jointplda.linalg import solve_and_invert, spans
+from jointplda.model.count_nodes import CountNodes
 from jointplda.model.coupled.components import Batch, Block, find_batches
 from jointplda.model.coupled.links import CoupledLinks
 from jointplda.model.coupled.solver import CoupledPrecision, CovarianceSums
@@ -19,21 +20,31 @@ CHUNK_NUMBERS = 2**23
 
 @dataclass(frozen=True)
 class DenseSolver:
-    """Components of the coupled levels in batches, with the counts that make their blocks of P."""
+    """Components of the coupled levels in batches, with the counts that make their blocks of P.
+
+    ``counts`` (G, P) are those of the groups of eliminated levels, or a few nodes that stand for them.
+    """
 
     links: CoupledLinks
+    counts: Array
     batches: tuple[Batch, ...]
 
     @classmethod
     def of(cls, links: CoupledLinks) -> "DenseSolver":
         """Find the components, and count how often each kernel enters the block of each pair of levels."""
         if not links.factors:
-            return cls(links, ())
-        return cls(links, find_batches(links.sizes, *_pairs(links)))
+            return cls(links, links.group_counts, ())
+        first, second, counts = _pairs(links)
+        if links.group_counts.shape[1] > 1:
+            return cls(links, links.group_counts, find_batches(links.sizes, first, second, counts))
+        nodes, others = CountNodes.of(links.group_counts[:, 0]), 1 + len(links.parts)
+        if len(nodes.nodes) < len(nodes.weights):
+            counts = hstack([counts[:, :others], counts[:, others:] @ csr_array(nodes.weights)], format="csr")
+        return cls(links, nodes.nodes[:, None], find_batches(links.sizes, first, second, counts))
 
     def solve(self, precision: CoupledPrecision, Phi: tuple[Array, ...]) -> "DensePosterior":
         """Solve P x = Phi and invert P, one of the batches of components after the other."""
-        ranks, kernels = precision.ranks, _kernels(self.links, precision)
+        ranks, kernels = precision.ranks, self._kernels(precision)
         means = tuple(np.empty_like(side) for side in Phi)
         covariances, fit, log_det = [], 0.0, 0.0
         for batch in self.batches:
@@ -53,6 +64,32 @@ class DenseSolver:
                 means[k][levels] = x[:, span].reshape(*levels.shape, ranks[k])
         return DensePosterior(self, precision, means, tuple(covariances), fit, np.array([log_det]))
 
+    @property
+    def columns(self) -> int:
+        """Number of kernels that P is a sum of: identity, one per part, and G P^2 of groups."""
+        kinds: int = len(self.counts) * self.counts.shape[1] ** 2
+        return 1 + len(self.links.parts) + kinds
+
+    def _kernels(self, precision: CoupledPrecision) -> dict[Pair, Array]:
+        """Matrices whose counted sums are the blocks of the coupled precision P, by positions of factors."""
+        links, L, kernels = self.links, precision.L.at(self.counts), {}
+        n_parts, (G, P) = len(links.parts), self.counts.shape
+        for i, k in enumerate(links.factors):
+            for j, m in enumerate(links.factors[i:], start=i):
+                kernel = np.zeros((self.columns, precision.ranks[i], precision.ranks[j]))
+                if i == j:
+                    kernel[0] = np.eye(precision.ranks[i])
+                for p in range(n_parts):
+                    if (p, k, m) in precision.grams:
+                        kernel[1 + p] = precision.grams[p, k, m]
+                by_group = kernel[1 + n_parts :].reshape(G, P, P, *kernel.shape[1:])
+                for p in range(P):
+                    for q in range(P):
+                        if (p, k) in precision.J and (q, m) in precision.J:
+                            by_group[:, p, q] = -L.between(precision.J[p, k], precision.J[q, m])
+                kernels[i, j] = kernel
+        return kernels
+
 
 @dataclass(frozen=True)
 class DensePosterior:
@@ -68,9 +105,9 @@ class DensePosterior:
     def covariance_sums(self) -> CovarianceSums:
         """What the M step needs of Sigma, from its blocks summed by the counts that made P."""
         links, precision = self.solver.links, self.precision
-        factors, ranks, L = links.factors, precision.ranks, precision.L
-        n_parts, P, G = len(links.parts), len(links.eliminated_parts), len(links.group_counts)
-        counted = _counted_covariances(self.solver.batches, ranks, self.covariances, _columns(links))
+        factors, ranks, group_counts = links.factors, precision.ranks, self.solver.counts
+        L, n_parts, (G, P) = precision.L.at(group_counts), len(links.parts), group_counts.shape
+        counted = _counted_covariances(self.solver.batches, ranks, self.covariances, self.solver.columns)
         at = {k: i for i, k in enumerate(factors)}
         kinds = list(precision.J)
         places, width = spans(ranks[at[k]] for _, k in kinds), sum(ranks[at[k]] for _, k in kinds)
@@ -87,7 +124,7 @@ class DensePosterior:
         if kinds:
             J = np.concatenate([precision.J[kind] for kind in kinds])
             JC = J.T @ C
-            weights = np.concatenate([np.ones((1, G)), links.group_counts.T])
+            weights = np.concatenate([np.ones((1, G)), group_counts.T])
             eliminated = np.tensordot(weights, L.sandwiched(JC @ J), 1)
             LJC = L.times(JC).sum(axis=0)
             with_eliminated = {kind: LJC[:, span] for kind, span in zip(kinds, places, strict=True)}
@@ -145,32 +182,6 @@ class DensePosterior:
             rank = self.precision.ranks[self.solver.links.factors.index(k)]
             rows.append(self._places[k][b, 2] + np.arange(rank))
         return np.concatenate(rows)
-
-
-def _columns(links: CoupledLinks) -> int:
-    """Number of kernels that P is a sum of: identity, one per part, and G P^2 of groups."""
-    return 1 + len(links.parts) + len(links.group_counts) * len(links.eliminated_parts) ** 2
-
-
-def _kernels(links: CoupledLinks, precision: CoupledPrecision) -> dict[Pair, Array]:
-    """Matrices whose counted sums are the blocks of the coupled precision P, by positions of factors."""
-    n_parts, P, G = len(links.parts), len(links.eliminated_parts), len(links.group_counts)
-    kernels = {}
-    for i, k in enumerate(links.factors):
-        for j, m in enumerate(links.factors[i:], start=i):
-            kernel = np.zeros((_columns(links), precision.ranks[i], precision.ranks[j]))
-            if i == j:
-                kernel[0] = np.eye(precision.ranks[i])
-            for p in range(n_parts):
-                if (p, k, m) in precision.grams:
-                    kernel[1 + p] = precision.grams[p, k, m]
-            by_group = kernel[1 + n_parts :].reshape(G, P, P, *kernel.shape[1:])
-            for p in range(P):
-                for q in range(P):
-                    if (p, k) in precision.J and (q, m) in precision.J:
-                        by_group[:, p, q] = -precision.L.between(precision.J[p, k], precision.J[q, m])
-            kernels[i, j] = kernel
-    return kernels
 
 
 def _counted_covariances(
