@@ -3,9 +3,10 @@
 import numpy as np
 from scipy.stats import wishart
 
+from jointplda.linalg import sums_by_level
 from jointplda.model.parameters import Parameters
 from jointplda.model.statistics import Statistics
-from jointplda.model.sums import Levels, Links, PatternSums
+from jointplda.model.sums import Levels, PatternSums, summed_links
 
 
 def draw_parameters(rng, d, speaker_rank, channel_rank):
@@ -16,40 +17,43 @@ def draw_parameters(rng, d, speaker_rank, channel_rank):
     return Parameters.of(np.zeros(d), (V, U), A @ A.T + 0.5 * np.eye(d))
 
 
-def draw_statistics(rng, parameters, counts, n_channels, chunk=5000):
-    """Statistics of speakers with the given counts, each sample in a random channel.
+def draw_statistics(rng, parameters, counts, n_channels, each=None, chunk=5000):
+    """Statistics of speakers with the given counts, each sample in a random channel, of ``each`` for a speaker.
 
     Given the latents, the sum of the h samples of a cell (speaker, channel) is normal with covariance h C, and
     the scatter within all cells together is Wishart; nothing else of the samples enters.
     """
     V, U = parameters.loadings
     d, n_speakers = len(V), len(counts)
+    each = n_channels if each is None else each
     root = np.linalg.cholesky(parameters.noise)
     channel_terms = rng.normal(size=(n_channels, U.shape[1])) @ U.T
     f, g = np.zeros((n_speakers, d)), np.zeros((n_channels, d))
-    scatter, h = np.zeros((d, d)), np.zeros((n_speakers, n_channels))
+    scatter, speakers, channels, sizes = np.zeros((d, d)), [], [], []
     for start in range(0, n_speakers, chunk):
-        rows = slice(start, min(start + chunk, n_speakers))
-        cells = rng.multinomial(counts[rows], np.full(n_channels, 1.0 / n_channels)).astype(float)
-        means = (rng.normal(size=(len(cells), V.shape[1])) @ V.T)[:, None, :] + channel_terms
-        noise = rng.normal(size=means.shape) @ root.T
-        sums = cells[..., None] * means + np.sqrt(cells)[..., None] * noise
-        h[rows], f[rows] = cells, sums.sum(axis=1)
-        g += sums.sum(axis=0)
-        scaled = (sums / np.sqrt(np.maximum(cells, 1.0))[..., None]).reshape(-1, d)
-        scatter += scaled.T @ scaled
-    within = h.sum() - np.count_nonzero(h)
-    scatter += wishart.rvs(within, parameters.noise, random_state=rng)
-    speakers, channels = np.nonzero(h)
+        own = np.arange(start, min(start + chunk, n_speakers))
+        heard = np.stack([rng.choice(n_channels, each, replace=False, shuffle=False) for _ in own])
+        cells = rng.multinomial(counts[own], np.full(each, 1.0 / each)).astype(float)
+        s, at = np.nonzero(cells)
+        h, c = cells[s, at], heard[s, at]
+        means = (rng.normal(size=(len(own), V.shape[1])) @ V.T)[s] + channel_terms[c]
+        sums = h[:, None] * means + np.sqrt(h)[:, None] * (rng.normal(size=means.shape) @ root.T)
+        f += sums_by_level(start + s, sums, n_speakers)
+        g += sums_by_level(c, sums, n_channels)
+        scatter += (sums / h[:, None]).T @ sums
+        speakers, channels, sizes = [*speakers, start + s], [*channels, c], [*sizes, h]
+    s, c, h = (np.concatenate(pieces) for pieces in (speakers, channels, sizes))
+    scatter += wishart.rvs(h.sum() - len(h), parameters.noise, random_state=rng)
+    used, c = np.unique(c, return_inverse=True)
     part = PatternSums(
         count=float(h.sum()),
         total=f.sum(axis=0),
         scatter=scatter,
         levels={
-            0: Levels(np.arange(n_speakers), h.sum(axis=1), f),
-            1: Levels(np.arange(n_channels), h.sum(axis=0), g),
+            0: Levels(np.arange(n_speakers), np.bincount(s, h), f),
+            1: Levels(np.arange(len(used)), np.bincount(c, h), g[used]),
         },
-        links={(0, 1): Links(speakers, channels, h[speakers, channels])},
+        links={(0, 1): summed_links(s, c, h)},
     )
-    labels = (tuple(range(n_speakers)), tuple(range(n_channels)))
+    labels = (tuple(range(n_speakers)), tuple(used.tolist()))
     return Statistics(labels, ("channel",), np.zeros(d), {(True,): part})

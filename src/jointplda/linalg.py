@@ -72,17 +72,18 @@ def inverse(A: Array) -> tuple[Array, float]:
 
 def inverses(A: Array, step: int = 64) -> tuple[Array, Array]:
     """Inverses and log-determinants (G,) of many small matrices A (G, R, R), in C order, which they overwrite."""
-    log_dets = np.empty(len(A))
-    for i, matrix in enumerate(A):
-        upper, info = lapack.dpotrf(matrix.T, lower=0, clean=0, overwrite_a=1)
-        if info != 0:
-            raise np.linalg.LinAlgError("the matrix is not positive definite")
-        log_dets[i] = np.log(upper.diagonal()).sum()
-        lapack.dpotri(upper, lower=0, overwrite_c=1)
-        if i % step == step - 1 or i == len(A) - 1:
-            some = A[i - i % step : i + 1]
-            some[...] = np.tril(some) + np.tril(some, -1).swapaxes(-1, -2)
-    return A, 2.0 * log_dets
+    diagonals, lower = np.empty(A.shape[:2]), np.tri(A.shape[-1]) - 0.5 * np.eye(A.shape[-1])
+    for start in range(0, len(A), step):
+        some = A[start : start + step]
+        for matrix, diagonal in zip(some, diagonals[start : start + step], strict=True):
+            upper, info = lapack.dpotrf(matrix.T, lower=0, clean=0, overwrite_a=1)
+            if info != 0:
+                raise np.linalg.LinAlgError("the matrix is not positive definite")
+            diagonal[:] = upper.diagonal()
+            lapack.dpotri(upper, lower=0, overwrite_c=1)
+        half = some * lower
+        np.add(half, half.swapaxes(-1, -2), out=some)
+    return A, 2.0 * np.log(diagonals).sum(axis=1)
 
 
 def solve_and_invert(A: Array, B: Array) -> tuple[Array, float]:

@@ -66,7 +66,7 @@ class JointPLDA(BasePLDA):
     solver : {"auto", "exact", "sampled"}
         How the latents of many channels are solved for. "exact" inverts their joint precision, channels times columns
         of U wide; "sampled" takes their means from conjugate gradients, as exact, and sums over their covariance from
-        random draws, the same in every iteration. "auto" samples where exact systems would take three times as long;
+        random draws, the same in every iteration. "auto" samples where exact systems would take twice as long;
         ``plan_`` says which it was, and ``fitted_.trace.standard_error`` how far the log-likelihood may be off.
     warm_start : bool
         Whether the next fit starts from the present parameters. Ctrl-C ends a fit and keeps the model so far (twice

@@ -5,18 +5,23 @@ An operation of another kind counts as many as it takes the time of: the factors
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from jointplda._typing import Array, IntArray
 from jointplda.model.count_nodes import nodes_needed
+from jointplda.model.eliminated import gram_pays
 
-SPARSE = 12.0  # of a sparse table and a few vectors
-GATHERED = 12.0  # of a small matrix that is looked up
-FACTORED = 2.0  # of a Cholesky factor and an inverse
-PROBES, STEPS = 16, (9, 14)  # of the sampled solver: with one coupled factor, and with several
-LEVELS_KEPT = 300.0
-PAIR_BYTES = 100.0  # tables of linked pairs, while they are built
+EVERY = 1e8  # of any iteration
+SPARSE = 7.0  # of a sparse table and a few vectors
+GATHERED = 6.0  # of many small matrices
+FACTORED = 1.3  # of a Cholesky factor and an inverse
+KERNELS, BLOCKS = 4.0, 4.0  # of the blocks of an exact system: the matrices that they are sums of, and the sums
+PROBES, MEAN_STEPS = 8, 2.5  # of the sampled solver; the means take so many times the steps of a probe
+LEVELS_KEPT = (300, 32)
+MOVED = 500.0  # of a latent in a step, which is read and written
+PAIR_BYTES, WAITING = 60.0, 3e5  # tables of linked pairs, and of those that wait while they are built
 
 
 @dataclass(frozen=True)
@@ -52,11 +57,15 @@ class Sizes:
     components: IntArray
     distinct: int
 
-    @property
+    @cached_property
     def groups(self) -> int:
+        """Distinct counts of the eliminated levels."""
+        return len(np.unique(self.counts, axis=0))
+
+    @property
+    def nodes(self) -> int:
         """Distinct counts of the eliminated levels, or the nodes that stand for them."""
-        groups = len(np.unique(self.counts, axis=0))
-        return groups if self.counts.shape[1] != 1 else min(groups, nodes_needed(self.counts))
+        return self.groups if self.counts.shape[1] != 1 else min(self.groups, nodes_needed(self.counts))
 
     @property
     def unknowns(self) -> int:
@@ -74,11 +83,19 @@ class Cost:
 
 def elimination_cost(sizes: Sizes) -> Cost:
     """Sums over the eliminated levels, and over the coupled ones, with either solver."""
-    d, R, P = sizes.dimension, sizes.rank, sizes.counts.shape[1]
-    work = 2.0 * min(sizes.eliminated, sizes.groups * d) * d * R + 2.0 * sizes.unknowns * d
+    d, R, (K, P) = sizes.dimension, sizes.rank, sizes.counts.shape
+    width, nodes = P * (d + 1), sizes.nodes
+    q = width + P * sum(sizes.levels) + 1
+    work, memory = EVERY + 2.0 * sizes.unknowns * d, 8.0 * K * (2.0 * width + 2.0 * R)
+    if gram_pays(K, R, P, width, q, nodes, sizes.groups):
+        work += 2.0 * nodes * R * q * (q + R)
+        memory += 16.0 * nodes * q * q + 16.0 * min(K, 2**24 / q) * q
+    else:
+        work += R * K * (4.0 * width + R * (1 + P))
     if P > 1:
-        work += GATHERED * len(np.unique(sizes.counts, axis=0)) * R**3 + 2.0 * sizes.eliminated * R * P * (d + R)
-    return Cost(work, 8.0 * sizes.eliminated * (P * d + R))
+        work += GATHERED * nodes * R**3
+        memory += 8.0 * nodes * R * R
+    return Cost(work, memory)
 
 
 def exact_cost(sizes: Sizes) -> Cost:
@@ -88,24 +105,28 @@ def exact_cost(sizes: Sizes) -> Cost:
     if sizes.distinct:  # components of one level with equal counts have equal systems, which are solved once
         single = numbers == sizes.ranks[0]
         systems[single] = min(1.0, sizes.distinct / max(1, int(single.sum())))
-    unknowns = float(systems @ numbers**2)
-    smallest = min(sizes.ranks, default=1)
-    pairs, kernels = unknowns / smallest**2, sizes.groups * sizes.counts.shape[1] ** 2
-    entries = min(pairs * kernels, pairs + _squared_entries(sizes))
-    work = FACTORED * float(systems @ numbers**3) + SPARSE * 4.0 * entries * smallest**2
-    return Cost(work, 16.0 * unknowns + PAIR_BYTES * entries + 8.0 * kernels * float(np.sum(sizes.ranks)) ** 2)
+    unknowns, R, columns = float(systems @ numbers**2), sizes.rank, float(np.sum(sizes.ranks))
+    smallest = min(sizes.ranks)
+    pairs, kernels = unknowns / smallest**2, sizes.nodes * sizes.counts.shape[1] ** 2
+    counted = pairs + _squared_entries(sizes)
+    entries, building = min(pairs * kernels, counted), min(pairs * sizes.groups, counted, WAITING)
+    work = FACTORED * float(systems @ numbers**3) + BLOCKS * 4.0 * entries * smallest**2
+    work += KERNELS * kernels * R * (R + columns / len(sizes.ranks)) * columns
+    return Cost(work, 16.0 * unknowns + PAIR_BYTES * (entries + building) + 8.0 * kernels * columns**2)
 
 
 def sampled_cost(sizes: Sizes) -> Cost:
-    """Products with P for the means and for every probe."""
-    R, P, K = sizes.rank, sizes.counts.shape[1], sizes.eliminated
-    product = 2.0 * SPARSE * 2.0 * sizes.entries * R
-    product += K * R * (SPARSE if P == 1 else 2.0 * R * GATHERED)
+    """Products with P for the means and for every probe, and the sums over the draws."""
+    R, (K, P) = sizes.rank, sizes.counts.shape
+    product = 2.0 * SPARSE * 2.0 * sizes.entries * R + K * R * (SPARSE if P == 1 else GATHERED * R)
     for n, r in zip(sizes.levels, sizes.ranks, strict=True):
-        product += 2.0 * n * r * ((1.0 + sizes.parts) * r + 2.0 * P * R + 2.0 * r + 4.0 * min(n, LEVELS_KEPT))
-    steps = STEPS[min(len(sizes.ranks), 2) - 1]
-    sums = 4.0 * (1.0 + P) * K * R**2
-    return Cost(PROBES * (steps * product + sums), 8.0 * PROBES * sizes.unknowns * (steps + 6.0))
+        kept = n if n <= LEVELS_KEPT[0] else LEVELS_KEPT[1]
+        product += n * r * (5.0 * ((3.0 + sizes.parts) * r + 2.0 * P * R) + 8.0 * kept + MOVED)
+    links = sizes.entries / max(sum(sizes.levels), 1)  # with few, speakers tell little of how channels hang together
+    steps = 3.0 + 15.0 / np.sqrt(max(links, 1.0))
+    sums = 2.0 * PROBES * K * R**2 * (1.0 + 0.5 * (1.0 + P))
+    work = (PROBES + MEAN_STEPS) * steps * product + 2.0 * (PROBES * product + sums)
+    return Cost(work, 8.0 * PROBES * (sizes.unknowns * (steps + 6.0) + 4.0 * R * min(K, 2000)))
 
 
 def _squared_entries(sizes: Sizes) -> float:

@@ -21,7 +21,6 @@ from jointplda.linalg import inverses
 from jointplda.model.count_nodes import CountNodes
 
 GRAM_BYTES = 2e9
-ROW_PRICE = 1.0
 BUILT_FOR = 25  # iterations, over which the work of the Gram matrices is spread
 
 
@@ -72,14 +71,7 @@ class Precision:
 
     def times_rows(self, T: Array, group: IntArray) -> Array:
         """L_g(o)^-1 t_o for rows t_o (K, R), sorted by group."""
-        if self.is_diagonal:
-            scaled: Array = T * self.inverse[group]
-            return scaled
-        ends = np.searchsorted(group, np.arange(len(self.inverse) + 1))
-        result = np.empty_like(T)
-        for g in range(len(self.inverse)):
-            result[ends[g] : ends[g + 1]] = T[ends[g] : ends[g + 1]] @ self.inverse[g]
-        return result
+        return self.times_each(T[:, None], group)[:, 0]
 
     def times_each(self, T: Array, group: IntArray) -> Array:
         """L_g(o)^-1 t for each of the vectors t of eliminated level o, (K, m, R), sorted by group."""
@@ -87,6 +79,9 @@ class Precision:
             scaled: Array = T * self.inverse[group][:, None]
             return scaled
         starts = np.flatnonzero(np.diff(group, prepend=-1))
+        if len(starts) == len(group):
+            turned: Array = self.inverse[group[0] : group[-1] + 1] @ T.swapaxes(1, 2)
+            return np.ascontiguousarray(turned.swapaxes(1, 2))
         result = np.empty_like(T)
         for start, end in zip(starts, [*starts[1:], len(T)], strict=True):
             np.matmul(T[start:end], self.inverse[group[start]], out=result[start:end])
@@ -214,6 +209,13 @@ class EliminatedGram:
         return (E @ gram.reshape(len(gram), -1)).reshape(len(E), *gram.shape[1:])
 
 
+def gram_pays(K: int, rank: int, n_parts: int, width: int, q: int, nodes: int, groups: int) -> bool:
+    """Whether ``nodes`` Gram matrices (q, q) of K levels in so many ``groups`` are cheaper than the levels."""
+    by_rows = K * rank * (4 * width + rank * (1 + n_parts))
+    by_gram = nodes * rank * q * 2 * (q + rank) + (2 * K + groups * nodes) * q * q / BUILT_FOR
+    return by_gram < by_rows and nodes * q * q * 8 <= GRAM_BYTES
+
+
 def eliminated_sums(
     sums: Array, slots: csr_array, group: IntArray, counts: Array, rank: int, keep_rows: bool = False
 ) -> EliminatedRows | EliminatedGram:
@@ -226,9 +228,7 @@ def eliminated_sums(
     q, (G, n_parts) = width + slots.shape[1] + 1, counts.shape
     nodes = CountNodes.of(counts[:, 0]) if n_parts == 1 else CountNodes.each(G)
     J = nodes.weights.shape[1]
-    by_rows = ROW_PRICE * K * rank * (4 * width + rank * (1 + n_parts))
-    by_gram = J * rank * q * 2 * (q + rank) + (2 * K + G * J) * q * q / BUILT_FOR
-    if keep_rows or by_rows <= by_gram or J * q * q * 8 > GRAM_BYTES:
+    if keep_rows or not gram_pays(K, rank, n_parts, width, q, J, G):
         return EliminatedRows(sums, slots, group, n_parts)
     gram = np.zeros((q, J, q))
     ends = np.searchsorted(group, np.arange(G + 1))

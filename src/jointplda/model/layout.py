@@ -15,6 +15,8 @@ from jointplda.model.plan import SAMPLED, Plan, make_plan
 from jointplda.model.statistics import Statistics
 from jointplda.model.sums import PatternSums
 
+MOSTLY_ALONE = 0.7
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -85,6 +87,8 @@ def lay_out(
     counts, sums, slots = _eliminated_tables([raw[p] for p in eliminated_parts], plan.eliminated, coupled, levels)
     group_counts, group, sizes = np.unique(counts, axis=0, return_inverse=True, return_counts=True)
     group = group.reshape(-1)
+    if len(group_counts) > MOSTLY_ALONE * len(counts):  # then all products with L^-1 are one call
+        group_counts, group, sizes = counts, np.arange(len(counts)), np.ones(len(counts), dtype=np.int64)
     order = np.argsort(group, kind="stable")
     slots = slots[order]
     table = np.concatenate([sums, counts], axis=1)[order]

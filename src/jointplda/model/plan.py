@@ -1,5 +1,6 @@
 """Which factor EM eliminates, and what an iteration will cost, worked out before any time is spent."""
 
+import math
 import os
 from dataclasses import dataclass
 
@@ -14,7 +15,7 @@ from jointplda.model.statistics import Statistics
 MEMORY_SHARE = 0.7
 SLOW_SECONDS, FLOPS = 60.0, 2e10
 ALWAYS_EXACT = 1e9  # operations of an iteration: some hundredths of a second
-GAIN = 3.0
+GAIN = 2.0  # below this an exact solution is worth its time
 EXACT, SAMPLED = "exact", "sampled"
 
 
@@ -91,6 +92,14 @@ def make_plan(
     return plan
 
 
+def estimated_work(statistics: Statistics, ranks: tuple[int, ...], solver: str = "auto") -> float:
+    """The work of an iteration; infinite where the plan is refused."""
+    try:
+        return make_plan(statistics, ranks, solver=solver).work
+    except TooLargeError:
+        return math.inf
+
+
 def _physical_memory() -> float:
     try:
         return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
@@ -102,9 +111,11 @@ def _plan(
     statistics: Statistics, ranks: tuple[int, ...], levels: tuple[int, ...], eliminated: int, solver: str, limit: float
 ) -> Plan:
     sizes = _sizes(statistics, ranks, levels, eliminated)
-    rest, exact, sampled = elimination_cost(sizes), exact_cost(sizes), sampled_cost(sizes)
-    chosen, reason = _chosen(solver, rest, exact, sampled, limit) if sizes.ranks else (EXACT, "nothing is coupled")
-    cost = exact if chosen == EXACT else sampled
+    rest, cost, chosen, reason = elimination_cost(sizes), Cost(0.0, 0.0), EXACT, "nothing is coupled"
+    if sizes.ranks:
+        exact, sampled = exact_cost(sizes), sampled_cost(sizes)
+        chosen, reason = _chosen(solver, rest, exact, sampled, limit)
+        cost = exact if chosen == EXACT else sampled
     return Plan(
         eliminated=eliminated,
         names=("speaker", *statistics.conditions),
@@ -128,7 +139,9 @@ def _chosen(solver: str, rest: Cost, exact: Cost, sampled: Cost, limit: float) -
     if exact.work <= ALWAYS_EXACT:
         return EXACT, "the systems are small"
     if exact.work <= GAIN * sampled.work:
-        return EXACT, f"sampling would take {sampled.work / exact.work:.2g} times as long"
+        if sampled.work > exact.work:
+            return EXACT, f"sampling would take {sampled.work / exact.work:.2g} times as long"
+        return EXACT, f"sampling would be only {exact.work / sampled.work:.2g} times as fast"
     return SAMPLED, f"exact systems would take {exact.work / sampled.work:.2g} times as long"
 
 

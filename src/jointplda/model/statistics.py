@@ -333,6 +333,7 @@ def _pattern_sums(
         },
         links={(k, j): summed_links(codes[:, k], codes[:, j], weight) for k in factors for j in factors if k < j},
         cells=cell_sums,
+        weighted=weights is not None and bool((weights != 1.0).any()),
     )
 
 

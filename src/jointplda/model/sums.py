@@ -7,6 +7,7 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from jointplda._typing import Array, IntArray
+from jointplda.linalg import symmetric
 from jointplda.model.cell_sums import CellSums, merged
 
 Pair = tuple[int, int]
@@ -60,6 +61,8 @@ class PatternSums:
         Sums by cell, where an interaction of speaker and channel may be asked for.
     cell_size : float
         n, where these are not samples but the means of cells of n samples each.
+    weighted : bool
+        Whether some sample counts as more or fewer than one.
     """
 
     count: float
@@ -69,6 +72,7 @@ class PatternSums:
     links: Mapping[Pair, Links]
     cells: CellSums | None = None
     cell_size: float = 1.0
+    weighted: bool = False
 
     def link_tables(self) -> dict[Pair, csr_array]:
         """Links as sparse tables between the levels that occur, by pair of factors."""
@@ -129,7 +133,18 @@ class PatternSums:
                 for pair, v in self.links.items()
             },
             cells=None if self.cells is None or other.cells is None else self.cells + other.cells,
+            weighted=self.weighted or other.weighted,
         )
+
+
+def sums_of_cells(codes: IntArray, means: Array, weights: Array, size: float = 1.0) -> PatternSums:
+    """Weighted sums over the means (K, d) of cells, or over samples; the rows of codes (K, factors) are levels."""
+    weighted = means * weights[:, None]
+    factors = range(codes.shape[1])
+    levels = {k: Levels(*merged(codes[:, k], weights, weighted)) for k in factors}
+    links = {(k, j): summed_links(codes[:, k], codes[:, j], weights) for k in factors for j in factors if k < j}
+    total, scatter = weighted.sum(axis=0), means.T @ weighted
+    return PatternSums(float(weights.sum()), total, symmetric(scatter), levels, links, None, size)
 
 
 def summed_links(rows: IntArray, columns: IntArray, counts: Array) -> Links:

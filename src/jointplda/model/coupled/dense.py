@@ -5,17 +5,19 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array, hstack
+from scipy.sparse import coo_array, csr_array
 
 from jointplda._typing import AnyArray, Array, IntArray
-from jointplda.linalg import solve_and_invert, spans
+from jointplda.linalg import solve_and_invert, spans, sums_by_level
 from jointplda.model.count_nodes import CountNodes
 from jointplda.model.coupled.components import Batch, Block, find_batches
 from jointplda.model.coupled.links import CoupledLinks
 from jointplda.model.coupled.solver import CoupledPrecision, CovarianceSums
 
 Pair = tuple[int, int]
+Triples = tuple[IntArray, IntArray, Array]
 CHUNK_NUMBERS = 2**23
+FOLDED = 2**18  # pairs of levels, counted for each group, that wait to be counted for the nodes
 
 
 @dataclass(frozen=True)
@@ -34,13 +36,12 @@ class DenseSolver:
         """Find the components, and count how often each kernel enters the block of each pair of levels."""
         if not links.factors:
             return cls(links, links.group_counts, ())
-        first, second, counts = _pairs(links)
-        if links.group_counts.shape[1] > 1:
-            return cls(links, links.group_counts, find_batches(links.sizes, first, second, counts))
-        nodes, others = CountNodes.of(links.group_counts[:, 0]), 1 + len(links.parts)
-        if len(nodes.nodes) < len(nodes.weights):
-            counts = hstack([counts[:, :others], counts[:, others:] @ csr_array(nodes.weights)], format="csr")
-        return cls(links, nodes.nodes[:, None], find_batches(links.sizes, first, second, counts))
+        counts, weights = links.group_counts, None
+        if counts.shape[1] == 1:
+            nodes = CountNodes.of(counts[:, 0])
+            if len(nodes.nodes) < len(counts):
+                counts, weights = nodes.nodes[:, None], nodes.weights
+        return cls(links, counts, find_batches(links.sizes, *_pairs(links, weights)))
 
     def solve(self, precision: CoupledPrecision, Phi: tuple[Array, ...]) -> "DensePosterior":
         """Solve P x = Phi and invert P, one of the batches of components after the other."""
@@ -239,20 +240,19 @@ def _chunks(block: Block, numbers_per_pair: int) -> Iterator[slice]:
         yield slice(start, start + step)
 
 
-def _pairs(links: CoupledLinks) -> tuple[IntArray, IntArray, csr_array]:
+def _pairs(links: CoupledLinks, weights: Array | None) -> tuple[IntArray, IntArray, csr_array]:
     """Pairs of linked levels of coupled factors, numbered one factor after the other, and how often each kernel enters
     their block of P.
+
+    ``weights`` (G, J) say how much of each of J nodes stands for each group (None: the groups stand for themselves).
     """
     start = dict(zip(links.factors, (span.start for span in spans(links.sizes)), strict=True))
-    slots, group, B = links.slots, links.group, sum(links.sizes)
+    B, parts = sum(links.sizes), len(links.parts)
     own = np.arange(B)
-    rows, columns, kernels, values = [own], [own], [np.zeros(B, dtype=np.int64)], [np.ones(B)]
+    triples = [(own * (B + 1), np.zeros(B, dtype=np.int64), np.ones(B))]
 
-    def add(i: AnyArray, j: AnyArray, kernel: AnyArray | int, count: AnyArray) -> None:
-        rows.append(i)
-        columns.append(j)
-        kernels.append(np.broadcast_to(kernel, i.shape))
-        values.append(count)
+    def add(i: AnyArray, j: AnyArray, kernel: int, count: AnyArray) -> None:
+        triples.append((i.astype(np.int64) * B + j, np.full(len(i), kernel), count))
 
     for p, part in enumerate(links.parts):
         for k, n in part.level_counts.items():
@@ -262,20 +262,41 @@ def _pairs(links: CoupledLinks) -> tuple[IntArray, IntArray, csr_array]:
             both = table.tocoo()
             add(start[k] + both.row, start[j] + both.col, 1 + p, both.data)
             add(start[j] + both.col, start[k] + both.row, 1 + p, both.data)
-    P, n_groups = slots.shape[1] // B, int(group[-1]) + 1
-    ends = np.searchsorted(group, np.arange(n_groups + 1))
-    for g in range(n_groups):
-        shared = _squared(slots[ends[g] : ends[g + 1]])
-        kernel = 1 + len(links.parts) + (g * P + shared.row // B) * P + shared.col // B
-        add(shared.row % B, shared.col % B, kernel, shared.data)
-    n_kernels = 1 + len(links.parts) + n_groups * P * P
-    keys = np.concatenate(rows).astype(np.int64) * B + np.concatenate(columns)
-    pairs, at = np.unique(keys, return_inverse=True)
-    table = coo_array(
-        (np.concatenate(values), (at.reshape(-1), np.concatenate(kernels))), shape=(len(pairs), n_kernels)
-    ).tocsr()
-    table.sum_duplicates()
+    for keys, kernels, counts in _shared(links, B, weights):
+        triples.append((keys, 1 + parts + kernels, counts))
+    P, nodes = links.slots.shape[1] // B, len(links.group_counts) if weights is None else weights.shape[1]
+    pairs, table = _table(triples, 1 + parts + nodes * P * P)
     return pairs // B, pairs % B, table
+
+
+def _shared(links: CoupledLinks, B: int, weights: Array | None) -> Iterator[Triples]:
+    """Triples of the pairs of levels that eliminated levels share: pair, kernel of their group or node, and count."""
+    P, G = links.slots.shape[1] // B, len(links.group_counts)
+    ends, pending, size = np.searchsorted(links.group, np.arange(G + 1)), [], 0
+    pairs, folded = np.zeros(0, dtype=np.int64), np.zeros((0, 0 if weights is None else weights.shape[1]))
+    for g in range(G):
+        shared = _squared(links.slots[ends[g] : ends[g + 1]])
+        rows, columns = shared.row.astype(np.int64), shared.col.astype(np.int64)
+        pending.append(((rows % B) * B + columns % B, (g * P + rows // B) * P + columns // B, shared.data))
+        size += shared.nnz
+        if weights is not None and (size > FOLDED or g == G - 1):
+            more, table = _table(pending, G)
+            pairs, which = np.unique(np.concatenate([pairs, more]), return_inverse=True)
+            folded = sums_by_level(which.reshape(-1), np.concatenate([folded, table @ weights]), len(pairs))
+            pending, size = [], 0
+    if weights is not None:
+        nodes = np.tile(np.arange(folded.shape[1]), len(pairs))
+        pending = [(np.repeat(pairs, folded.shape[1]), nodes, folded.ravel())]
+    yield from pending
+
+
+def _table(triples: list[Triples], columns: int) -> tuple[IntArray, csr_array]:
+    """The distinct pairs of levels, and a table (pairs, columns) of the counts of all triples."""
+    keys, kernels, counts = (np.concatenate(pieces) for pieces in zip(*triples, strict=True))
+    pairs, at = np.unique(keys, return_inverse=True)
+    table = coo_array((counts, (at.reshape(-1), kernels)), shape=(len(pairs), columns)).tocsr()
+    table.sum_duplicates()
+    return pairs, table
 
 
 def _squared(h: csr_array) -> coo_array:

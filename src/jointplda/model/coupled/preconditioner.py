@@ -44,10 +44,11 @@ class FactorRoot:
     @classmethod
     def of(cls, spectrum: Spectrum, G: Array, K: Array) -> "FactorRoot":
         """The root for these G and K (r, r)."""
-        C = cholesky(symmetric(G) + np.eye(len(G)) / spectrum.totals.mean())
+        unit = 1.0 / spectrum.totals.mean()
+        C = cholesky(symmetric(G) + unit * np.eye(len(G)))
         Cinv = np.linalg.inv(C)
         kappa, Q = np.linalg.eigh(symmetric(Cinv @ K @ Cinv.T))
-        kappa = np.clip(kappa, 0.0, 1.0)
+        kappa = np.clip(kappa, 0.0, 1.0 - unit * np.linalg.norm(C, 2) ** -2.0)  # K is at most G
         leading, rest = 1.0 - np.outer(spectrum.values, kappa), 1.0 - spectrum.rest * kappa
         leading, rest = np.maximum(leading, LEAST), np.maximum(rest, LEAST)
         (B, q), r = spectrum.vectors.shape, len(G)
@@ -92,12 +93,19 @@ class PreconditionerRoot:
     def __init__(self, product: Product, spectra: dict[int, Spectrum], counts: MeanCounts) -> None:
         self.vectors, self.counts = product.vectors, counts
         links, precision = product.links, product.precision
-        self.roots = {k: FactorRoot.of(spectra[k], *_mean_blocks(links, precision, k)) for k in spectra}
+        weights = {k: _sample_weights(links, precision, k) for k in spectra}
+        groups = [] if len(spectra) == 1 else [*counts.moved_groups.values()]
+        middles = precision.L.summed(np.concatenate([*weights.values(), *(w[None] for w in groups)]))
+        places = spans(len(w) for w in weights.values())
+        self.roots = {
+            k: FactorRoot.of(spectra[k], *_mean_blocks(links, precision, k, middles[at]))
+            for k, at in zip(spectra, places, strict=True)
+        }
         self.log_determinant = sum(root.log_determinant for root in self.roots.values())
         self.places = dict(zip(self.roots, spans(self.vectors.ranks), strict=True))
         values, vectors = np.ones(0), np.zeros((sum(self.vectors.ranks), 0))
         if len(self.roots) > 1:
-            values, vectors = np.linalg.eigh(self._moving(precision))
+            values, vectors = np.linalg.eigh(self._moving(precision, middles[places[-1].stop :]))
             values = np.maximum(values, LEAST)
             self.log_determinant += float(np.log(values).sum())
         self._root_change = (vectors * (values**-0.5 - 1.0)) @ vectors.T
@@ -129,8 +137,8 @@ class PreconditionerRoot:
         spots = zip(leading, pieces, self.places.values(), strict=True)
         return [y + t[:, None, None] * moved[:, place] for t, y, place in spots]
 
-    def _moving(self, precision: CoupledPrecision) -> Array:
-        """A_c, of all levels of a factor moving together."""
+    def _moving(self, precision: CoupledPrecision, middles: Array) -> Array:
+        """A_c, of all levels of a factor moving together; ``middles`` are L^-1 summed by ``counts.moved_groups``."""
         counts, n = self.counts, sum(self.vectors.ranks)
         P = np.zeros((n, n))
         for k, root in self.roots.items():
@@ -138,7 +146,6 @@ class PreconditionerRoot:
             P[own, own] = float(t @ t) * np.eye(len(root.W))
         for (p, k, m), moved in counts.moved_samples.items():
             P[self.places[k], self.places[m]] += moved * precision.grams[p, k, m]
-        middles = precision.L.summed(np.stack([*counts.moved_groups.values()]))
         for (a, b), middle in zip(counts.moved_groups, middles, strict=True):
             block = precision.J[a] @ middle @ precision.J[b].T
             block = block if a == b or a[1] != b[1] else block + block.T
@@ -148,17 +155,30 @@ class PreconditionerRoot:
         return symmetric(S.T @ (upper + np.triu(P, 1).T) @ S)
 
 
-def _mean_blocks(links: CoupledLinks, precision: CoupledPrecision, k: int) -> tuple[Array, Array]:
-    """G and K of factor k: means of W' D_p W over parts, and of J L^-1 J' over samples."""
+def _parts_of(precision: CoupledPrecision, k: int) -> list[int]:
+    """The eliminated parts whose samples have labels of factor k."""
+    return sorted(at for at, factor in precision.J if factor == k)
+
+
+def _sample_weights(links: CoupledLinks, precision: CoupledPrecision, k: int) -> Array:
+    """What L_g^-1 of each group counts between two of the parts of factor k: K_g n_gp n_gq, (parts x parts, G)."""
+    sizes = np.bincount(links.group, minlength=len(links.group_counts))
+    counts = links.group_counts[:, _parts_of(precision, k)].T
+    return np.asarray((sizes * counts[:, None] * counts).reshape(-1, len(sizes)))
+
+
+def _mean_blocks(links: CoupledLinks, precision: CoupledPrecision, k: int, middles: Array) -> tuple[Array, Array]:
+    """G and K of factor k: means of W' D_p W over parts, and of J L^-1 J' over samples.
+
+    ``middles`` are L^-1 summed by ``_sample_weights``.
+    """
     n = {p: float(part.level_counts[k].sum()) for p, part in enumerate(links.parts) if k in part.level_counts}
     G = np.asarray(sum((n[p] * precision.grams[p, k, k] for p in n), start=np.zeros(())) / sum(n.values()))
-    here = [at for at in range(len(links.eliminated_parts)) if (at, k) in precision.J]
+    here = _parts_of(precision, k)
     if not here:
         return G, np.zeros_like(G)
-    sizes = np.bincount(links.group, minlength=len(links.group_counts))
-    counts = links.group_counts[:, here].T
-    weights = (sizes * counts[:, None] * counts).reshape(-1, len(sizes))
-    middles = precision.L.summed(weights).reshape(len(here), len(here), *precision.L.inverse.shape[1:][-1:] * 2)
     J = np.stack([precision.J[at, k] for at in here])
+    middles = middles.reshape(len(here), len(here), *middles.shape[1:])
     K = np.einsum("pra,pqab,qsb->rs", J, middles, J, optimize=True)
-    return G, K / float(np.sum(sizes * counts))
+    sizes = np.bincount(links.group, minlength=len(links.group_counts))
+    return G, K / float(np.sum(sizes @ links.group_counts[:, here]))

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csc_array, csr_array
 
 from jointplda._typing import Array, IntArray
 from jointplda.linalg import spans
@@ -66,7 +66,7 @@ class Product:
             for (k, m), table in part.links.items():
                 i, j, gram = self.at[k], self.at[m], self.precision.grams[p, k, m]
                 out[i] += _times(table, X[j] @ gram.T)
-                out[j] += _times(table.T.tocsr(), X[i] @ gram)
+                out[j] += _times(table.T, X[i] @ gram)
         back, _ = self._through_eliminated(X)
         for (at, k), J in self.precision.J.items():
             out[self.at[k]] -= back[self.links.slot_range(at, k)] @ J.T
@@ -122,7 +122,7 @@ class Product:
         return back.reshape(-1, m, R), squares
 
 
-def _times(table: csr_array, X: Array) -> Array:
+def _times(table: csr_array | csc_array, X: Array) -> Array:
     """A sparse table times X (levels, m, r) over the levels."""
     return np.asarray(table @ X.reshape(len(X), -1)).reshape(-1, *X.shape[1:])
 

@@ -5,12 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from jointplda._typing import Array, IntArray
 from jointplda.errors import InputError
 from jointplda.linalg import symmetric
-from jointplda.model.cell_sums import CellSums, WithinCells, merged
+from jointplda.model.cell_sums import CellSums, WithinCells
 from jointplda.model.statistics import Statistics
-from jointplda.model.sums import Levels, PatternSums, summed_links
+from jointplda.model.sums import Levels, PatternSums, summed_links, sums_of_cells
 
 
 def cell_means(statistics: Statistics) -> tuple[Statistics, WithinCells]:
@@ -29,7 +28,7 @@ def cell_means(statistics: Statistics) -> tuple[Statistics, WithinCells]:
         for size in np.unique(cells.counts):
             rows = np.flatnonzero(cells.counts == size)
             ones = np.ones(len(rows))
-            parts[*pattern, float(size)] = weighted_means(cells.codes[rows], means[rows], ones, float(size))
+            parts[*pattern, float(size)] = sums_of_cells(cells.codes[rows], means[rows], ones, float(size))
     return replace(statistics, parts=parts), within  # type: ignore[arg-type]
 
 
@@ -77,7 +76,7 @@ def held_cells(
         cells = _cells_of(part)
         n = cells.counts
         a = n / (1.0 + kappa * n)
-        parts[pattern] = weighted_means(cells.codes, cells.means, a)
+        parts[pattern] = sums_of_cells(cells.codes, cells.means, a)
         freedom += len(n) - float(a.sum())
         logs -= float(np.log(a).sum())
         if within.freedom > 0.0:
@@ -85,16 +84,6 @@ def held_cells(
             weight = 1.0 - shape_weight + counted
     freedom, logs = freedom + weight * within.freedom, logs + weight * within.log_counts
     return replace(statistics, parts=parts), WithinCells(weight * within.scatter, freedom, logs)
-
-
-def weighted_means(codes: IntArray, means: Array, weights: Array, size: float = 1.0) -> PatternSums:
-    """Weighted sums over the means (K, d) of cells, whose levels are the rows of codes (K, factors)."""
-    weighted = means * weights[:, None]
-    factors = range(codes.shape[1])
-    levels = {k: Levels(*merged(codes[:, k], weights, weighted)) for k in factors}
-    links = {(k, j): summed_links(codes[:, k], codes[:, j], weights) for k in factors for j in factors if k < j}
-    total, scatter = weighted.sum(axis=0), means.T @ weighted
-    return PatternSums(float(weights.sum()), total, symmetric(scatter), levels, links, None, size)
 
 
 def with_cell_condition(statistics: Statistics) -> Statistics:

@@ -8,11 +8,11 @@ from scipy.sparse import csr_array, diags_array, hstack
 from jointplda._typing import Array, IntArray
 from jointplda.linalg import spans, symmetric
 from jointplda.model.cell_sums import WithinCells
-from jointplda.model.interaction.cell_means import weighted_means, with_cell_condition
+from jointplda.model.interaction.cell_means import with_cell_condition
 from jointplda.model.kappa import KappaPrior
 from jointplda.model.moment_covariances import Covariances, moment_covariances
 from jointplda.model.statistics import Statistics
-from jointplda.model.sums import PatternSums
+from jointplda.model.sums import PatternSums, sums_of_cells
 
 MOST_LEVELS = 2000
 ROWS = 4096
@@ -63,7 +63,7 @@ def cell_residual(statistics: Statistics) -> CellResidual:
     if not len(codes):
         return CellResidual(np.zeros((d, d)), 0.0, 1.0, 0)
     means = part.cells.means[chosen]
-    sums = weighted_means(codes, means, np.ones(len(counts)))
+    sums = sums_of_cells(codes, means, np.ones(len(counts)))
     of_speakers, tables = sums.levels[0], sums.link_tables()
     table = hstack([tables[0, k] for k in range(1, codes.shape[1])], format="csr")
     inverse, rank = _swept_inverse(sums, table)

@@ -20,8 +20,9 @@ from jointplda.model.layout import Layout, lay_out
 from jointplda.model.moment_covariances import Covariances, moment_covariances
 from jointplda.model.mstep import NoiseModel, Prior
 from jointplda.model.parameters import Parameters
-from jointplda.model.plan import Plan, make_plan
+from jointplda.model.plan import Plan, estimated_work, make_plan
 from jointplda.model.settings import ModelSettings
+from jointplda.model.single_levels import without_single_levels
 from jointplda.model.start import make_prior, start_from_moments
 from jointplda.model.statistics import Statistics
 
@@ -149,6 +150,19 @@ def planned(statistics: Statistics, settings: ModelSettings) -> Plan:
 
 
 def _for_em(
+    statistics: Statistics, settings: ModelSettings, kappa: float, prior_share: float = 1.0, residual_share: float = 1.0
+) -> tuple[Statistics, tuple[int, ...], WithinCells | None]:
+    """As ``_cells_for_em``, where channels of one sample are absorbed into its noise if that makes EM cheaper."""
+    given, fewer = (
+        _cells_for_em(one, settings, kappa, prior_share, residual_share)
+        for one in (statistics, without_single_levels(statistics))
+    )
+    if given[0].labels == fewer[0].labels:
+        return given
+    return min((fewer, given), key=lambda one: estimated_work(one[0], one[1], settings.solver))
+
+
+def _cells_for_em(
     statistics: Statistics, settings: ModelSettings, kappa: float, prior_share: float = 1.0, residual_share: float = 1.0
 ) -> tuple[Statistics, tuple[int, ...], WithinCells | None]:
     """The samples, or the means of their cells, that EM runs on, the ranks of its factors, and what is within cells.
