@@ -74,7 +74,7 @@ def search():
         X = (rng.normal(size=(600, V.shape[1])) @ V.T)[s] + (rng.normal(size=(channels, U.shape[1])) @ U.T)[c]
         X += rng.normal(size=X.shape) @ np.linalg.cholesky(parameters.noise).T
         began = time.perf_counter()
-        model = JointPLDACV().fit(X, s, channels=c)
+        model = JointPLDACV(n_jobs=1).fit(X, s, channels=c)
         times[channels] = time.perf_counter() - began
         ranks = sorted({rank for one in model.candidates_ for rank in one.candidate.channel_rank})
         found = f"{len(model.candidates_)} candidates with ranks {ranks}, {model.best_params_['channel_rank']} chosen"

@@ -1,17 +1,19 @@
-"""Ranks that a search can afford."""
+"""What a search may spend."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from jointplda import DataWarning, JointPLDACV
+from jointplda import DataWarning, InputError, JointPLDACV
 from jointplda.errors import TooLargeError
 from jointplda.model.fit import plan_fit
+from jointplda.model.plan import FLOPS
 from jointplda.model.settings import ModelSettings
 from jointplda.model.statistics import Statistics
-from jointplda.selection import budget
-from jointplda.selection.budget import MOST_WORK, affordable_ranks
+from jointplda.selection import budget as module
+from jointplda.selection.budget import FIRST_SHARE, FITS, ITERATIONS, Budget
 from worlds.automatic import quietly
 
 
@@ -22,33 +24,44 @@ def statistics_of(channels, rooms=None, speakers=200, d=40, each=6):
     return Statistics.from_samples(rng.normal(size=(len(s), d)), s, np.column_stack(labels), cells=True)
 
 
-def settings(*ranks):
-    return ModelSettings(channel_rank=ranks, channel_share=1.0, channel_prior=1.0, interaction="proportional")
+def settings(*ranks, **others):
+    values = dict(speaker_prior=1.0, noise_prior=1.0, channel_share=1.0, channel_prior=1.0, max_iter=25)
+    return ModelSettings(channel_rank=ranks, interaction="proportional", **(values | others))
 
 
-def work(statistics, *ranks):
-    given = ModelSettings(noise_prior=1.0, speaker_prior=1.0, channel_rank=ranks, interaction="proportional")
-    return plan_fit(statistics, given).work
+def first_ranks(statistics, *ranks, seconds=60.0, confounded=False):
+    return Budget(statistics, 4, seconds).first_ranks(settings(*ranks), confounded=confounded)
+
+
+def test_a_search_costs_so_many_iterations_of_the_plan():
+    statistics, given = statistics_of(10), settings(9)
+    iteration = plan_fit(statistics, given).work / FLOPS
+    budget = Budget(statistics, 4)
+    assert budget.candidate(given) == pytest.approx(4 * ITERATIONS * iteration)
+    assert budget.candidate(given, 25) == pytest.approx(4 * 25 * iteration)
+    assert budget.candidate(replace(given, max_iter=3)) == pytest.approx(4 * 3 * iteration)
+    assert budget.search(given, confounded=False) == pytest.approx(FITS * 4 * ITERATIONS * iteration)
+    budget.spend(given)
+    assert budget.spent == pytest.approx(4 * ITERATIONS * iteration)
+    assert budget.candidate(replace(given, channel_prior=3.0)) == 0.0  # follows EM
 
 
 def test_a_few_channels_keep_their_rank():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert affordable_ranks(statistics_of(10), settings(9)) == (9,)
-        assert affordable_ranks(statistics_of(10, 4), settings(9, 3)) == (9, 3)
-        assert affordable_ranks(statistics_of(10), settings(0)) == (0,)
+    assert first_ranks(statistics_of(10), 9) == (9,)
+    assert first_ranks(statistics_of(10, 4), 9, 3) == (9, 3)
+    assert first_ranks(statistics_of(10), 0) == (0,)
 
 
-def test_many_channels_get_as_many_columns_as_can_be_afforded():
-    many = statistics_of(120)
-    with pytest.warns(DataWarning, match=r"With 120 channels of '.*' a search over 40 columns of U .* it has \d+\."):
-        (rank,) = affordable_ranks(many, settings(40))
-    assert work(many, rank) <= MOST_WORK < work(many, 2 * rank)
-    two = statistics_of(120, 5)
-    with pytest.warns(DataWarning, match="With 120 channels"):
-        ranks = affordable_ranks(two, settings(40, 4))
-    assert ranks[1] == 4
-    assert work(two, *ranks) <= MOST_WORK
+@pytest.mark.parametrize("confounded, share", [(False, FIRST_SHARE), (True, 1.0)])
+def test_many_channels_start_with_as_many_columns_as_can_be_afforded(confounded, share):
+    statistics = statistics_of(120)
+    (rank,) = first_ranks(statistics, 40, seconds=20.0, confounded=confounded)
+    budget = Budget(statistics, 4)
+    cost = [budget.search(settings(r), confounded=confounded) for r in (rank, 2 * rank)]
+    assert cost[0] <= 20.0 * share < cost[1]
+    two = first_ranks(statistics_of(120, 5), 40, 4, seconds=20.0, confounded=confounded)
+    assert two[0] < 40
+    assert two[1] == 4
 
 
 def test_what_does_not_fit_into_memory_is_not_afforded(monkeypatch):
@@ -57,18 +70,72 @@ def test_what_does_not_fit_into_memory_is_not_afforded(monkeypatch):
             raise TooLargeError("no memory")
         return plan_fit(statistics, given)
 
-    monkeypatch.setattr(budget, "plan_fit", plan)
-    with pytest.warns(DataWarning, match="it has 2"):
-        assert affordable_ranks(statistics_of(10), settings(9)) == (2,)
-    monkeypatch.setattr(budget, "MOST_WORK", 0.0)
-    with pytest.warns(DataWarning, match="it has 1"):
-        assert affordable_ranks(statistics_of(10), settings(9)) == (1,)
+    monkeypatch.setattr(module, "plan_fit", plan)
+    assert first_ranks(statistics_of(10), 9) == (2,)
+    assert first_ranks(statistics_of(10), 9, seconds=1e-9) == (1,)
 
 
-def test_the_search_starts_with_what_it_can_afford(monkeypatch):
+def test_what_is_left_out_is_said():
+    statistics, chosen = statistics_of(10), settings(4)
+    budget = Budget(statistics, 4, seconds=2.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        budget.warn(chosen)
+    assert budget.allows(chosen)
+    budget.spent = 2.0
+    for other in (settings(8), settings(4, noise_prior=0.3), replace(chosen, interaction="full")):
+        assert not budget.allows(other)
+    text = (
+        r"budget of the search \(2 s\) was not enough to try: 8 columns of U instead of 4 for the 10 channels of "
+        r"'channel'; noise prior 0.3; interaction 'full'. JointPLDACV\(budget=...\) takes more."
+    )
+    with pytest.warns(DataWarning, match=text):
+        budget.warn(chosen)
+
+
+def samples(confounded=False):
     rng = np.random.default_rng(1)
-    s, c = np.repeat(np.arange(24), 8), np.tile(np.arange(8), 24)
-    X = rng.normal(size=(24, 6))[s] + rng.normal(size=(8, 6))[c] + rng.normal(size=(len(s), 6))
-    monkeypatch.setattr(budget, "_work", lambda statistics, given: 2e9 if given.channel_rank[0] > 3 else 1.0)
-    model = quietly(JointPLDACV(max_iter=3, cv=3), X, s, c)
-    assert {one.candidate.channel_rank for one in model.candidates_} == {(3,), (1,), (0,)}
+    s, c = np.repeat(np.arange(32), 8), np.tile(np.arange(8), 32)
+    c = s % 8 if confounded else c
+    X = rng.normal(size=(32, 6))[s] + 2.0 * rng.normal(size=(8, 6))[c] + 0.5 * rng.normal(size=(len(s), 6))
+    return X, s, c
+
+
+def tried(model):
+    return [one.candidate.channel_rank[0] for one in model.candidates_]
+
+
+def test_a_search_starts_with_what_it_can_afford_and_doubles_while_that_is_better():
+    """A budget of a second is not enough for 17 fits to each fold, whatever their rank."""
+    X, s, c = samples()
+    wide = quietly(JointPLDACV(max_iter=3, cv=3), X, s, c)
+    assert tried(wide)[0] == max(tried(wide)) == 6
+    model = quietly(JointPLDACV(max_iter=3, cv=3, budget=1.0), X, s, c)
+    assert tried(model)[0] == 1
+    doubled = list(dict.fromkeys(rank for rank in tried(model) if rank > 1))
+    assert doubled == [2, 4, 6][: len(doubled)]
+    assert doubled
+    assert model.best_params_["channel_rank"][0] in (0, 1, *doubled)
+
+
+def test_a_search_that_could_not_widen_says_so():
+    X, s, c = samples()
+    with pytest.warns(
+        DataWarning, match=r"budget of the search \(1 s\) was not enough to try: .* columns of U instead"
+    ):
+        JointPLDACV(cv=4, budget=1.0).fit(X, s, channels=c)
+
+
+def test_confounded_designs_do_not_widen_and_say_so():
+    X, s, c = samples(confounded=True)
+    model = JointPLDACV(cv=3, budget=1.0)
+    with pytest.warns(DataWarning, match=r"not enough to try: 6 columns of U instead of 1 for the 8 channels"):
+        model.fit(X, s, channels=c)
+    assert set(tried(model)) <= {0, 1}
+
+
+@pytest.mark.parametrize("value", [0, -1.0, "60", None, True, float("nan"), float("inf")])
+def test_a_budget_is_a_number_of_seconds(value):
+    X, s, c = samples()
+    with pytest.raises(InputError, match="budget: expected a number at least 1"):
+        JointPLDACV(budget=value).fit(X, s, channels=c)

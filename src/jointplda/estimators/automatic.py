@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from jointplda._validation import check_number
 from jointplda.calibration.affine import AffineCalibration
 from jointplda.errors import InputError, MildWarning, warn
 from jointplda.estimators.base import ModelEstimator
@@ -33,6 +34,7 @@ from jointplda.model.statistics import Statistics
 from jointplda.preprocessing.front_ends import applied, front_ends_of
 from jointplda.progress import ProgressCallback
 from jointplda.scoring.scorer import Scorer
+from jointplda.selection.budget import SECONDS
 from jointplda.selection.candidates import CandidateResult
 from jointplda.selection.design import Design, design_of
 from jointplda.selection.folds import make_folds
@@ -77,6 +79,10 @@ class JointPLDACV(ModelEstimator):
         As in ``JointPLDA``; default: chosen with the other settings. 0 is the paper's model.
     calibrate : bool
         Whether to calibrate scores.
+    budget : float
+        Seconds that the fits of the search may take on a processor that does 2e10 operations a second, as estimated
+        beforehand. Where many channels would take more, U starts with fewer columns, and more are tried at the end as
+        far as the budget goes; a warning says what was left out.
     n_jobs : int
         Number of folds that are fitted at the same time, on threads; -1 is one per core.
     callback : callable, optional
@@ -128,6 +134,7 @@ class JointPLDACV(ModelEstimator):
         channel_prior: float | Sequence[float] | None = None,
         interaction: float | str | None = None,
         calibrate: bool = True,
+        budget: float = SECONDS,
         n_jobs: int | None = -1,
         callback: ProgressCallback | None = None,
         random_state: Any = None,
@@ -142,6 +149,7 @@ class JointPLDACV(ModelEstimator):
         self.channel_prior = channel_prior
         self.interaction = interaction
         self.calibrate = calibrate
+        self.budget = budget
         self.n_jobs = n_jobs
         self.callback = callback
         self.random_state = random_state
@@ -168,7 +176,7 @@ class JointPLDACV(ModelEstimator):
                 priors = per_condition("channel_prior", self.channel_prior, len(statistics.conditions))
             search = Search(
                 folds, front_ends, design, self._settings(), rng,
-                self.callback, priors, self.interaction, self._threads(),
+                self.callback, priors, self.interaction, self._threads(), check_number("budget", self.budget, 1.0),
             )  # fmt: skip
             best = search.run()
             calibration, checked = calibrate_held_out(
@@ -180,6 +188,7 @@ class JointPLDACV(ModelEstimator):
             model = model.with_calibration(calibration if self.calibrate else None)
             self.best_estimator_ = make_pipeline(*whole.steps, model)
             self._warn(calibration, design, statistics, interrupted=search.interrupted)
+            search.budget.warn(best.settings)
             return self
 
     def _fitted_to_all(self, candidate: ModelSettings, statistics: Statistics, *, confounded: bool) -> JointPLDA:

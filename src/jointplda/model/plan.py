@@ -14,7 +14,7 @@ from jointplda.model.statistics import Statistics
 
 MEMORY_SHARE = 0.7
 SLOW_SECONDS, FLOPS = 60.0, 2e10
-ALWAYS_EXACT = 1e9  # operations of an iteration: some hundredths of a second
+ALWAYS_EXACT = 3e8  # operations of an iteration: a hundredth of a second
 GAIN = 2.0  # below this an exact solution is worth its time
 EXACT, SAMPLED = "exact", "sampled"
 

@@ -1,44 +1,113 @@
-"""Ranks of U that a search can afford: the work of its fits grows with the cube of channels times rank."""
+"""What a search may spend: how many columns U starts with, and which candidates are left out.
 
-import math
-from dataclasses import replace
+Work is estimated from labels, dimension and ranks alone (``model.plan``), and counted in seconds of a processor that
+does 2e10 operations a second. So the same samples and the same budget give the same search on every machine.
+"""
+
+from dataclasses import dataclass, field, replace
 
 from jointplda.errors import Advice, TooLargeError, warn
 from jointplda.model.fit import plan_fit
+from jointplda.model.plan import FLOPS
 from jointplda.model.settings import ModelSettings
 from jointplda.model.statistics import Statistics
 
-MOST_WORK = 1e9  # floating-point operations of one iteration of EM, of which a search makes some thousands
+SECONDS = 60.0
+ITERATIONS = 14  # of EM, of a candidate whose fit starts where that of another ended
+FITS, FITS_IF_CONFOUNDED = 17, 9  # of a fold, in a usual search
+FIRST_SHARE = 0.5  # of the budget, before more columns of U are tried
+LARGER = Advice("JointPLDACV(budget=...) takes more.", "train --budget takes more.")
 
 
-def affordable_ranks(statistics: Statistics, settings: ModelSettings) -> tuple[int, ...]:
-    """The ranks of U of these settings, halved until an iteration of EM is within ``MOST_WORK``, with a warning.
+@dataclass
+class Budget:
+    """Work of a search over ``folds`` folds of samples with these ``statistics``, of which it may spend ``seconds``.
 
-    The rank of the condition with the most unknowns, levels times rank, is halved first. A rank of 1 stays.
+    Attributes
+    ----------
+    spent : float
+        Seconds that the candidates tried so far are estimated to take.
+    left_out : list of ModelSettings
+        Candidates that were too costly to try.
+    fitted : set of ModelSettings
+        What EM was run for.
+    known : dict
+        Seconds of an iteration, by the same settings.
     """
-    ranks = list(settings.channel_rank)
-    settings = replace(settings, noise_prior=1.0, speaker_prior=1.0)
-    unknowns = [len(labels) * rank for labels, rank in zip(statistics.labels[1:], ranks, strict=True)]
-    while max(ranks, default=0) > 1:
-        if _work(statistics, replace(settings, channel_rank=tuple(ranks))) <= MOST_WORK:
-            break
-        k = max((k for k, rank in enumerate(ranks) if rank > 1), key=unknowns.__getitem__)
-        ranks[k], unknowns[k] = ranks[k] // 2, unknowns[k] // 2
-    for name, before, rank, labels in zip(
-        statistics.conditions, settings.channel_rank, ranks, statistics.labels[1:], strict=True
-    ):
-        if rank < before:
-            problem = (
-                f"With {len(labels):,} channels of {name!r} a search over {before} columns of U would take too long:"
-            )
-            advice = Advice("JointPLDA(channel_rank=...) takes more.", "--channel-rank takes more, without a search.")
-            warn(f"{problem} it has {rank}.", remedy=advice)
-    return tuple(ranks)
 
+    statistics: Statistics
+    folds: int
+    seconds: float = SECONDS
+    spent: float = 0.0
+    left_out: list[ModelSettings] = field(default_factory=list)
+    fitted: set[ModelSettings] = field(default_factory=set)
+    known: dict[ModelSettings, float] = field(default_factory=dict)
 
-def _work(statistics: Statistics, settings: ModelSettings) -> float:
-    """Floating-point operations of an iteration; infinite where it does not fit into memory."""
-    try:
-        return plan_fit(statistics, settings).work
-    except TooLargeError:
-        return math.inf
+    def candidate(self, settings: ModelSettings, iterations: int = ITERATIONS) -> float:
+        """Seconds of the fits of a candidate to all folds; infinite where they do not fit into memory.
+
+        A candidate whose fits were made for another, since they differ only in what follows EM, takes none.
+        """
+        if settings.of_em in self.fitted:
+            return 0.0
+        same = settings.of_em
+        if same not in self.known:
+            try:
+                self.known[same] = plan_fit(self.statistics, same).work / FLOPS
+            except TooLargeError:
+                self.known[same] = float("inf")
+        return self.folds * min(iterations, settings.max_iter) * self.known[same]
+
+    def search(self, settings: ModelSettings, *, confounded: bool) -> float:
+        """Seconds of all fits of a search whose candidates cost as much as this one."""
+        return (FITS_IF_CONFOUNDED if confounded else FITS) * self.candidate(settings)
+
+    def first_ranks(self, settings: ModelSettings, *, confounded: bool) -> tuple[int, ...]:
+        """Ranks of U to start with: those of the settings, halved until a search is within its share of the budget.
+
+        The rank of the condition with the most unknowns, levels times rank, is halved first; a rank of 1 stays. A
+        search that is not confounded tries more columns afterwards.
+        """
+        ranks, settings = list(settings.channel_rank), replace(settings, noise_prior=1.0, speaker_prior=1.0)
+        allowed = self.seconds * (1.0 if confounded else FIRST_SHARE)
+        unknowns = [len(labels) * rank for labels, rank in zip(self.statistics.labels[1:], ranks, strict=True)]
+        while max(ranks, default=0) > 1:
+            halved = replace(settings, channel_rank=tuple(ranks))
+            if self.search(halved, confounded=confounded) <= allowed:
+                break
+            k = max((k for k, rank in enumerate(ranks) if rank > 1), key=unknowns.__getitem__)
+            ranks[k], unknowns[k] = ranks[k] // 2, unknowns[k] // 2
+        if confounded and tuple(ranks) != settings.channel_rank:
+            self.left_out.append(settings)  # no trial of such data could choose it
+        return tuple(ranks)
+
+    def allows(self, settings: ModelSettings, iterations: int = ITERATIONS) -> bool:
+        """Whether there is enough left for a candidate; else it is noted as left out."""
+        enough = self.spent + self.candidate(settings, iterations) <= self.seconds
+        if not enough:
+            self.left_out.append(settings)
+        return enough
+
+    def spend(self, settings: ModelSettings) -> None:
+        """Count the fits of a candidate."""
+        self.spent += self.candidate(settings)
+        self.fitted.add(settings.of_em)
+
+    def warn(self, chosen: ModelSettings) -> None:
+        """Say what was left out, beside the settings chosen."""
+        words = []
+        for settings in self.left_out:
+            for k, (rank, other) in enumerate(zip(chosen.channel_rank, settings.channel_rank, strict=True)):
+                if rank and other > rank:
+                    name, channels = self.statistics.conditions[k], len(self.statistics.labels[1 + k])
+                    words.append(f"{other} columns of U instead of {rank} for the {channels:,} channels of {name!r}")
+            if settings.interaction not in (chosen.interaction, 0.0):
+                words.append(f"interaction {settings.interaction!r}")
+            words += [
+                f"{name.replace('_', ' ')} {getattr(settings, name):g}"
+                for name in ("noise_prior", "speaker_prior")
+                if getattr(settings, name) != getattr(chosen, name)
+            ]
+        if words:
+            what = "; ".join(dict.fromkeys(words))
+            warn(f"The budget of the search ({self.seconds:g} s) was not enough to try: {what}.", remedy=LARGER)

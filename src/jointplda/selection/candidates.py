@@ -106,18 +106,18 @@ def changed_settings(
     for k, rank in enumerate(start.channel_rank):
         for fewer in dict.fromkeys((rank // 2, 0)):
             if fewer < rank:
-                ranks = _with(start.channel_rank, k, fewer)
-                priors = start.channel_prior if fewer else _with(start.channel_prior, k, 0.0)
+                ranks = with_value(start.channel_rank, k, fewer)
+                priors = start.channel_prior if fewer else with_value(start.channel_prior, k, 0.0)
                 form = start.interaction if any(ranks) else 0.0
                 changed.append(replace(start, channel_rank=ranks, channel_prior=priors, interaction=form))
     for k, strength in enumerate(start.channel_prior if channel_priors else ()):
         weaker_and_stronger = neighbours(strength) if strength else ()
-        changed += [replace(start, channel_prior=_with(start.channel_prior, k, s)) for s in weaker_and_stronger]
+        changed += [replace(start, channel_prior=with_value(start.channel_prior, k, s)) for s in weaker_and_stronger]
     changed += [replace(start, noise_prior=s) for s in neighbours(start.noise_prior)]
     return changed + [replace(start, speaker_prior=s) for s in neighbours(start.speaker_prior)]
 
 
-def _with(values: tuple[Any, ...], k: int, value: Any) -> tuple[Any, ...]:
+def with_value(values: tuple[Any, ...], k: int, value: Any) -> tuple[Any, ...]:
     """The same values with another value at position k."""
     return (*values[:k], value, *values[k + 1 :])
 

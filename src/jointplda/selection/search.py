@@ -18,13 +18,14 @@ from jointplda.model.settings import ModelSettings
 from jointplda.preprocessing.front_ends import FrontEnd
 from jointplda.progress import Progress, ProgressCallback
 from jointplda.scoring.pairs import PairModel, PairScorer, PreparedSide
-from jointplda.selection.budget import affordable_ranks
+from jointplda.selection.budget import SECONDS, Budget
 from jointplda.selection.candidates import (
     CandidateResult,
     best_strength,
     changed_settings,
     neighbours,
     strongest,
+    with_value,
     worse,
 )
 from jointplda.selection.design import Design
@@ -51,7 +52,7 @@ class Search:
 
     The first of the ``front_ends`` stays unless another is clearly better. ``base`` has the settings that are not
     searched. ``channel_priors`` are strengths of the priors of U, and ``interaction`` the form of the interaction, if
-    they are not to be chosen. Folds run on ``threads`` threads.
+    they are not to be chosen. Folds run on ``threads`` threads. ``budget`` is in seconds (see ``budget``).
     """
 
     def __init__(
@@ -65,10 +66,12 @@ class Search:
         channel_priors: tuple[float, ...] | None = None,
         interaction: float | str | None = None,
         threads: int | None = None,
+        budget: float = SECONDS,
     ) -> None:
         self.folds, self.front_ends, self.design, self.base = folds, front_ends, design, base
         self.callback, self.channel_priors, self.threads = callback, channel_priors, threads
         self.statistics = folds.whole(front_ends[0]).statistics
+        self.budget = Budget(self.statistics, len(folds.splits), budget)
         forms = CONFOUNDED_FORMS if design.confounded else FORMS
         cells = [part.cells for part in self.statistics.parts.values() if part.cells is not None]
         sizes = {size for of_part in cells for size in np.unique(of_part.counts).tolist()}
@@ -98,12 +101,12 @@ class Search:
     def run(self) -> Recipe:
         """Try the candidates that the design calls for, and choose."""
         try:
-            best = self._refined(self._before(self._strength()))
+            best = self._widened(self._refined(self._before(self._strength())))
         except KeyboardInterrupt:
             if not self.tried:
                 raise
             self.interrupted = True
-            best = min(self.tried.values(), key=lambda result: result.criterion)
+            best = min(self.tried.values(), key=_criterion)
         chosen = next(recipe for recipe, result in self.tried.items() if result is best)
         self.tried[chosen] = replace(best, chosen=True)
         return chosen
@@ -124,7 +127,7 @@ class Search:
         priors = tuple(prior if rank else 0.0 for rank, prior in zip(ranks, strengths, strict=True))
         form = self.forms[0] if any(ranks) else 0.0
         start = replace(self.base, channel_rank=ranks, channel_share=shares, channel_prior=priors, interaction=form)
-        start = replace(start, channel_rank=affordable_ranks(self.statistics, start))
+        start = replace(start, channel_rank=self.budget.first_ranks(start, confounded=self.design.confounded))
         first = self.front_ends[0]
         while self.stretch < MOST_STRETCH and self._attempts(first, start, [1.0])[1.0].criterion < TOO_EASY:
             self.stretch *= 2.0
@@ -171,14 +174,42 @@ class Search:
         return best
 
     def _refined(self, best: CandidateResult) -> CandidateResult:
-        """Try changes of one setting each, and keep what is clearly better."""
+        """Try changes of one setting each, the cheapest first, and keep what is clearly better."""
         options = {"confounded": self.design.confounded, "channel_priors": self.channel_priors is None}
-        front_end = next(one for one in self.front_ends if one.name == best.front_end)
-        for candidate in changed_settings(best.candidate, self.forms, **options):
-            result = self.attempt(front_end, candidate)
-            if worse(best, result):
-                best = result
+        changed = changed_settings(best.candidate, self.forms, **options)
+        for candidate in sorted(changed, key=self.budget.candidate):
+            if self.budget.allows(candidate):
+                result = self.attempt(self._front_end(best), candidate)
+                best = result if worse(best, result) else best
         return best
+
+    def _widened(self, best: CandidateResult) -> CandidateResult:
+        """Double the columns of each U that started with fewer than its channels support, while that is better.
+
+        Where fewer columns won, twice those of the start are still tried once: one column may do worse than none, and
+        ten better.
+        """
+        if self.design.confounded:
+            return best
+        first = next(iter(self.tried.values())).candidate.channel_rank
+        for k, most in enumerate(default_channel_ranks(self.statistics)):
+            base = best
+            if best.candidate.channel_rank[k] < first[k]:
+                same = [one for one in self.tried.values() if one.front_end == best.front_end]
+                base = min((one for one in same if one.candidate.channel_rank[k] == first[k]), key=_criterion)
+            while 0 < (rank := base.candidate.channel_rank[k]) < most:
+                ranks = with_value(base.candidate.channel_rank, k, min(2 * rank, most))
+                candidate = replace(base.candidate, channel_rank=ranks)
+                if not self.budget.allows(candidate, candidate.max_iter):
+                    break
+                result = self.attempt(self._front_end(best), candidate)
+                if not worse(best, result):
+                    break
+                best = base = result
+        return best
+
+    def _front_end(self, result: CandidateResult) -> FrontEnd:
+        return next(one for one in self.front_ends if one.name == result.front_end)
 
     def attempt(self, front_end: FrontEnd, candidate: ModelSettings) -> CandidateResult:
         """Fit a candidate to the speakers of all other folds and score those of each, unless this was done before."""
@@ -198,6 +229,7 @@ class Search:
 
             in_pieces(work, number, 1, self.threads)
             seconds = time.perf_counter() - began
+            self.budget.spend(candidate)
             result = CandidateResult(candidate, tuple(criteria), tuple(costs), seconds, front_end=front_end.name)
             self.tried[recipe] = result
             if self.callback is not None:
@@ -236,6 +268,10 @@ class Search:
         targets = np.concatenate(target)
         weights = type_weights(targets, np.concatenate(same))
         return CalibrationTrials(np.concatenate(scores), targets, weights, np.concatenate(fold_of))
+
+
+def _criterion(result: CandidateResult) -> float:
+    return result.criterion
 
 
 def _matrix(left: PreparedSide, right: PreparedSide, priors: Array) -> Array:
