@@ -29,6 +29,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.em
 	$(BIN)/python -m benchmarks.metrics
 	$(BIN)/python -m benchmarks.automatic
+	$(BIN)/python -m benchmarks.growth
 	OPENBLAS_NUM_THREADS=2 $(BIN)/python -m benchmarks.score
 
 DATA ?= data
@@ -48,6 +49,7 @@ docs: $(VENV)/.dev
 picture: $(VENV)/.dev
 	$(BIN)/python examples/picture.py docs/images/what-it-does.svg
 	$(BIN)/python examples/report_picture.py docs/images/report.png
+	$(BIN)/python -m benchmarks.growth --plot docs/images/growth.svg
 
 $(VENV)/bin/python:
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'jointplda needs Python 3.11 or later')"

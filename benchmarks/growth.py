@@ -22,6 +22,7 @@ from jointplda.model.estep import e_step
 from jointplda.model.layout import lay_out
 from jointplda.model.mstep import NoiseModel, Prior, m_step
 from jointplda.model.parameters import Parameters
+from jointplda.model.plan import make_plan
 
 D = 60
 SQUARE = np.random.default_rng(0).normal(size=(1000, 1000))
@@ -39,8 +40,13 @@ def one_iteration(layout, statistics, parameters):
     m_step(moments, parameters, layout.scatter(), layout.shift, Prior(), noise)
 
 
-def measured(statistics, parameters, rounds=5, solver="auto"):
-    """The plan of an iteration; its time, in products of 1000 x 1000 matrices; and its peak memory in bytes."""
+def measured(statistics, parameters, rounds=5, solver="auto", most=np.inf):
+    """The plan of an iteration; its time, in products of 1000 x 1000 matrices; and its peak memory in bytes.
+
+    Raises MemoryError if the plan has more than ``most`` operations.
+    """
+    if make_plan(statistics, parameters.ranks, solver=solver).work > most:
+        raise MemoryError
     tracemalloc.start()
     layout = lay_out(statistics, parameters.ranks, solver=solver)
     one_iteration(layout, statistics, parameters)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from jointplda import PLDA, JointPLDA, formats, make_pipeline, metrics
+from jointplda import PLDA, InputError, JointPLDA, JointPLDACV, formats, make_pipeline, metrics
 from jointplda.calibration import fit_affine
 from jointplda.commands import plan_output
 from jointplda.commands.demo_run import EXPORTED_TRIALS
@@ -116,7 +116,7 @@ def test_plan_writes_nothing(files, tmp_path):
     assert plan["dimensions"] == 8
     assert plan["max_iterations"] == 30
     assert os.listdir(tmp_path) == []
-    assert "an iteration" in run("train", *train_arguments(folder, "tsv"), *TRAIN, "--plan").stdout
+    assert "30 iterations at most" in run("train", *train_arguments(folder, "tsv"), *TRAIN, "--plan").stdout
 
 
 @pytest.mark.parametrize("n_components", [4, 11, 12])
@@ -140,17 +140,28 @@ def test_a_plan_keeps_all_dimensions_of_few_samples(files):
         assert step.fit_transform(few.X, few.speakers).shape[1] == dimension
 
 
-def test_a_plan_counts_the_overhead_of_an_iteration(files, monkeypatch):
+def test_a_plan_counts_the_whole_training(files, monkeypatch):
     folder, *_ = files
     monkeypatch.setattr(plan_output, "measured_flops", lambda: 1e9)
-    plan = json.loads(run("train", *train_arguments(folder, "tsv"), *TRAIN, "--plan", "--json").stdout)
+    found = json.loads(run("train", *train_arguments(folder, "tsv"), *TRAIN, "--plan", "--json").stdout)
     _, train, *_ = files
-    work = (
-        JointPLDA(speaker_rank=4, channel_rank=2)
-        .plan(np.zeros((len(train.ids), 8)), train.speaker, train.language)
-        .work
-    )
-    assert plan["seconds_per_iteration"] == work / 1e9 + 2e-3
+    X = np.zeros((len(train.ids), 8))
+    plan = JointPLDA(speaker_rank=4, channel_rank=2, max_iter=30).plan(X, train.speaker, train.language)
+    assert found["seconds_per_iteration"] == plan.work / 1e9
+    assert found["seconds"] == plan.total_work / 1e9
+    assert plan.total_work == 30 * plan.work + 14.0 * X.size * 8
+
+
+def test_a_plan_of_a_search_counts_all_its_fits(files):
+    _, train, *_ = files
+    model = JointPLDACV(cv=3, front_end="none", max_iter=5)
+    plan = model.plan(train.X, train.speaker, train.language)
+    assert plan.iterations == 17 * 3 * 5 + 5
+    assert plan.ranks[1] == 3
+    assert plan.beside > 4 * 14.0 * train.X.size * train.X.shape[1]
+    assert model.set_params(budget=1.0).plan(train.X, train.speaker, train.language).ranks[1] == 1
+    with pytest.raises(InputError, match="at least 4 speakers"):
+        model.plan(train.X[:6], [0, 0, 1, 1, 2, 2])
 
 
 def test_a_plan_fits_no_preprocessing(files, monkeypatch):

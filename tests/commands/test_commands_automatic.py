@@ -118,7 +118,8 @@ def test_best_params_and_auto_do_not_mix(files, tmp_path):
         *base, "--auto", "--noise-prior", 1, "--speaker-prior", 1, code=2
     ).stderr  # fmt: skip
     planned = run(*base, "--plan").stdout
-    assert "such fits" in planned
+    assert "whole command" in planned
+    assert "solver" in planned
     assert "12 dimensions after preprocessing" in planned
     assert not (tmp_path / "m").exists()
     run(*base, "--noise-prior", 1)

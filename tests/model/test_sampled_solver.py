@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from jointplda import JointPLDA
+from jointplda import JointPLDA, TooLargeError
 from jointplda.model.coupled import krylov, sampled, spectrum
 from jointplda.model.coupled.sampled import SampledSolver
 from jointplda.model.em import run_em, standard_error
@@ -174,3 +174,44 @@ def test_what_cannot_be_solved_is_refused(monkeypatch):
         krylov.conjugate_gradients(lambda Y: Y * np.array([1.0, 2.0, 3.0]), B, 1e-14)
     with pytest.raises(np.linalg.LinAlgError, match="more than 2 steps"):
         krylov.inverse_roots(lambda Y: Y * np.array([1.0, 2.0, 3.0]), B, 1e-14)
+
+
+def fit(seed=0, **settings):
+    rng = np.random.default_rng(seed)
+    X, s, c = samples(rng, 12, each=3)
+    return JointPLDA(channel_rank=2, solver="sampled", **settings).fit(X, s, channels=c)
+
+
+def test_an_interrupt_inside_a_solve_keeps_the_last_iteration(monkeypatch):
+    calls = []
+
+    def interrupted(*arguments):
+        calls.append(arguments)
+        if len(calls) == 4:  # the start, two iterations, and in the middle of the third
+            raise KeyboardInterrupt
+        return krylov.conjugate_gradients(*arguments)
+
+    monkeypatch.setattr(sampled, "conjugate_gradients", interrupted)
+    with pytest.warns(match="EM was interrupted after 2 iteration"):
+        model = fit(max_iter=10)
+    monkeypatch.undo()
+    with pytest.warns(match="EM did not converge"):
+        two = fit(max_iter=2)
+    assert model.interrupted_
+    assert model.V_.tobytes() == two.V_.tobytes()
+    assert model.log_likelihoods_.tobytes() == two.log_likelihoods_.tobytes()
+
+
+def test_a_gain_that_the_draws_leave_uncertain_is_no_convergence(monkeypatch):
+    """With so large an error of every gain EM never says that it has converged, and the warning says why."""
+    monkeypatch.setattr("jointplda.model.em.standard_error", lambda estimates: 1.0)
+    with pytest.warns(match="the draws of the sampled solver leave that uncertain"):
+        model = fit(max_iter=60, tol=1e-3)
+    assert not model.converged_
+    assert model.fitted_.trace.standard_error == pytest.approx(1.0 / 360)
+
+
+def test_a_system_beyond_memory_is_refused_before_the_work(monkeypatch):
+    monkeypatch.setattr("jointplda.model.plan._physical_memory", lambda: 1e4)
+    with pytest.raises(TooLargeError, match=r"Lower the ranks, or merge rare channels"):
+        fit()

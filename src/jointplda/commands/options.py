@@ -101,6 +101,10 @@ allow_missing = cloup.option(
     "--allow-missing", is_flag=True, help="Leave out ids, labels and trials without a match, instead of stopping."
 )
 seed = cloup.option("--seed", type=int, default=0, show_default=True, help="Seed of the random numbers.")
+budget = cloup.option(
+    "--budget", type=click.FloatRange(1), metavar="SECONDS", show_default="60",
+    help="Time that the fits of the search may take: with many channels it decides how many columns of U are tried.",
+)  # fmt: skip
 draws = cloup.option(
     "--draws", type=click.IntRange(0), metavar="N", default=1000, show_default=True,
     help="Bootstrap draws of speakers for the intervals; 0 for no intervals.",

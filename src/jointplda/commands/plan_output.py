@@ -10,8 +10,6 @@ from jointplda.estimators.pipeline import Pipeline
 from jointplda.evaluation.protocol import LabelledSamples
 from jointplda.preprocessing.front_ends import front_ends_of
 
-SECONDS_PER_ITERATION = 2e-3  # of any iteration, however little work it does
-
 
 def planned_dimension(pipe: Pipeline, samples: LabelledSamples) -> int:
     """Dimension of the embeddings after the preprocessing of a pipeline that is not fitted yet."""
@@ -26,14 +24,15 @@ def print_plan(pipe: Pipeline, samples: LabelledSamples, dimension: int, *, sear
     width = samples.X.shape[1] if searches else dimension  # a search has a front end of its own
     X = np.broadcast_to(np.zeros(width), (count, width))
     plan = model.plan(X, samples.speakers, **channel_arguments(samples))
-    seconds = plan.work / measured_flops() + SECONDS_PER_ITERATION
+    flops = measured_flops()
+    seconds, whole = plan.work / flops, plan.total_work / flops
     if as_json:
         print_json(
             {
                 "samples": count, "dimensions": dimension, "factors": plan.names, "levels": plan.levels,
                 "ranks": plan.ranks, "eliminated": plan.names[plan.eliminated], "components": plan.components,
-                "largest": plan.largest, "memory_bytes": plan.memory, "seconds_per_iteration": seconds,
-                "max_iterations": model.max_iter,
+                "largest": plan.largest, "solver": plan.solver, "reason": plan.reason, "memory_bytes": plan.memory,
+                "seconds_per_iteration": seconds, "max_iterations": model.max_iter, "seconds": whole,
             }
         )  # fmt: skip
         return
@@ -42,15 +41,15 @@ def print_plan(pipe: Pipeline, samples: LabelledSamples, dimension: int, *, sear
         alone = "one level per cell" if name == "interaction" else "one level per sample"
         facts.append((f"factor {name}", f"{f'{levels:,} levels' if levels else alone}, rank {rank}"))
     coupled = f"{plan.components:,}, the largest with {plan.largest:,} unknowns" if plan.components else "none"
+    whole_text = "about" if searches else f"{model.max_iter} iterations at most,"
     facts += [
         ("eliminated factor", plan.names[plan.eliminated]),
         ("coupled systems", coupled),
         ("memory", f"{bytes_text(8 * count * dimension)} for the samples, about {bytes_text(plan.memory)} for EM"),
-        ("time", f"about {seconds_text(seconds)} an iteration, {model.max_iter} iterations at most "
-         f"({seconds_text(seconds * model.max_iter)})"),
+        ("solver", f"{plan.solver} ({plan.reason})"),
+        ("iteration", f"about {seconds_text(seconds)}"),
+        ("whole command", f"{whole_text} {seconds_text(whole)}"),
     ]  # fmt: skip
-    if searches:
-        facts.append(("settings", "chosen by tens of such fits, each to a part of the speakers"))
     print_facts("What training would do (nothing was written)", facts)
 
 

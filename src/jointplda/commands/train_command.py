@@ -46,6 +46,7 @@ class TrainRequest(options.SampleSource):
     plan: bool
     steps: tuple[Step, ...]
     automatic: bool | None
+    budget: float | None
     seed: int
     resume: Path | None
     force: bool
@@ -81,6 +82,7 @@ class TrainRequest(options.SampleSource):
         f"unless one of these is given: {_listed(CHOSEN)}.",
     ),
     *MODEL,
+    options.budget,
     options.seed,
     cloup.option("--resume", type=options.IN_FILE, help="Model file to continue from, with its preprocessing, ranks "
                  "and priors."),
@@ -127,5 +129,7 @@ def _check(request: TrainRequest, ctx: click.Context) -> None:
         raise click.UsageError("--auto: a resumed model goes on with its settings; leave out --auto, or --resume.")
     if request.automatic and request.own_settings:
         raise click.UsageError(f"{_listed(request.own_settings)}: chosen by --auto; leave it out, or leave out --auto.")
+    if request.budget is not None and not request.searches:
+        raise click.UsageError("--budget: is for the search for settings, which --auto makes.")
     if not request.plan:
         options.check_new(request.out, request.force)

@@ -49,7 +49,8 @@ def train(request: TrainRequest, messages: Messages) -> None:
 def _make_pipe(request: TrainRequest) -> Pipeline:
     """Preprocessing and a model that is not fitted yet."""
     if request.searches:
-        return settings_search.search_pipeline(request.steps, random_state=request.seed, **request.given)
+        given = dict(request.given) if request.budget is None else {**request.given, "budget": request.budget}
+        return settings_search.search_pipeline(request.steps, random_state=request.seed, **given)
     model = JointPLDA(**request.given) if request.channels else PLDA(**request.given)
     return make_pipeline(*step_objects(request.steps), model)
 

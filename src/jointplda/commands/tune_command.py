@@ -31,6 +31,7 @@ before it. Ctrl-C ends the search and takes the best candidate so far."""
     "Advanced",
     cloup.option("--folds", type=click.IntRange(2), metavar="N", show_default="4",
                  help="Number of groups of speakers that are held out in turn."),
+    options.budget,
     options.seed,
 )  # fmt: skip
 @options.common

@@ -14,11 +14,12 @@ from jointplda.report.training_plots import write_attempts
 
 def tune(
     source: SampleSource, messages: Messages, *,
-    steps: tuple[Step, ...], folds: int | None, plot: Path | None, out: Path | None, seed: int, as_json: bool,
+    steps: tuple[Step, ...], folds: int | None, budget: float | None, plot: Path | None, out: Path | None, seed: int,
+    as_json: bool,
 ) -> None:  # fmt: skip
     """Search for settings, and show and write what was asked for."""
     samples = SampleReader(source, messages).read()
-    settings = {} if folds is None else {"cv": folds}
+    settings = {name: value for name, value in (("cv", folds), ("budget", budget)) if value is not None}
     pipe = settings_search.search_pipeline(steps, random_state=seed, **settings)
     settings_search.fit_search(pipe, samples, messages)
     model = pipe[-1]

@@ -27,14 +27,15 @@ from jointplda.estimators.joint import JointPLDA
 from jointplda.estimators.model_file import ModelDescription, described_steps, restored_steps
 from jointplda.estimators.pipeline import Pipeline, make_pipeline
 from jointplda.model.fitted import FittedModel
-from jointplda.model.plan import Plan
+from jointplda.model.plan import READING, Plan
+from jointplda.model.resolve import default_channel_ranks, resolve
 from jointplda.model.setting_checks import checked_settings, per_condition
 from jointplda.model.settings import ModelSettings
 from jointplda.model.statistics import Statistics
 from jointplda.preprocessing.front_ends import applied, front_ends_of
 from jointplda.progress import ProgressCallback
 from jointplda.scoring.scorer import Scorer
-from jointplda.selection.budget import SECONDS
+from jointplda.selection.budget import SECONDS, Budget
 from jointplda.selection.candidates import CandidateResult
 from jointplda.selection.design import Design, design_of
 from jointplda.selection.folds import make_folds
@@ -276,14 +277,20 @@ class JointPLDACV(ModelEstimator):
         return calibration
 
     def plan(self, X: Any, y: Any, channels: Any = None) -> Plan:
-        """Plan of the largest fit of the search to these samples, without fitting."""
+        """Plan of the fits that the search starts with, and the work of all of it, without fitting."""
+        folds = make_folds(X, y, channels, self.cv, generator(0))
         n, d = np.shape(X)
-        speakers = len(set(np.asarray(y).tolist())) if np.ndim(y) == 1 else 0
-        kept = front_ends_of(self.front_end)[0].dimension(n, d, speakers)
-        model = JointPLDA(**self._fixed(), noise_prior=1.0, speaker_prior=1.0)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", MildWarning)  # without channels it is PLDA on purpose
-            return model.plan(np.broadcast_to(np.zeros(kept), (n, kept)), y, channels)
+        front_ends = front_ends_of(self.front_end)
+        kept = front_ends[0].dimension(n, d, len(folds.labels[0]))
+        zeros = np.broadcast_to(np.zeros(kept), (n, kept))
+        statistics = Statistics.from_codes(zeros, folds.codes, folds.labels, folds.conditions, cells=True)
+        form = "proportional" if self.interaction is None else self.interaction
+        ranks = default_channel_ranks(statistics)
+        settings = resolve(replace(self._settings(), channel_rank=ranks, interaction=form), statistics)
+        budget = Budget(statistics, len(folds.splits), check_number("budget", self.budget, 1.0))
+        plan = budget.planned(settings, sum(len(split.pairs.target) for split in folds.splits))
+        readings = len(front_ends) * (1 + len(folds.splits))
+        return replace(plan, beside=plan.beside + readings * READING * n * d * d)
 
     def _description(self, **place: Any) -> ModelDescription:
         return super()._description(front_end=described_steps(self.best_estimator_.steps[:-1]), **place)

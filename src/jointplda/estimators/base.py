@@ -1,6 +1,7 @@
 """What the models have in common as scikit-learn estimators: files, the fitted record, and fitting."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import Any, ClassVar, Self
 
@@ -26,7 +27,7 @@ from jointplda.labels import MISSING
 from jointplda.linalg import cholesky
 from jointplda.model.fit import fit, plan_fit, restart
 from jointplda.model.fitted import FittedModel
-from jointplda.model.plan import Plan
+from jointplda.model.plan import READING, Plan
 from jointplda.model.resolve import check_speakers, resolve
 from jointplda.model.setting_checks import checked_settings
 from jointplda.model.settings import RULES, ModelSettings
@@ -253,7 +254,9 @@ class BasePLDA(ModelEstimator):
         matrix, settings = validate_data(clone(self), X, ensure_all_finite=False), self._settings()
         statistics = Statistics.from_samples(matrix, y, channels, cells=bool(settings.interaction))
         check_speakers(statistics)
-        return plan_fit(self._of_model(statistics), settings)
+        plan = plan_fit(self._of_model(statistics), settings)
+        n, d = matrix.shape
+        return replace(plan, iterations=settings.max_iter, beside=READING * n * d * d)
 
     def _fit_samples(self, X: Any, y: Any, channels: Any) -> Self:
         with unchanged_by_errors(self):

@@ -105,17 +105,18 @@ def _warn_of_end(fitted: FittedModel, notes: FitNotes) -> None:
         warn(f"EM was interrupted after {n_iter} iteration(s); the model so far is kept.", ConvergenceWarning)
     elif notes.stuck:
         remedy = "Raise the noise floor, use a noise prior, or reduce the dimension (PCA)."
-        cause = "rounding" if trace.solver == "exact" else "the draws that stand for many channels"
+        cause = "rounding" if trace.solver == "exact" else "the draws of the sampled solver"
         problem = f"EM stopped after {n_iter} iteration(s): the next one would have lost likelihood to {cause}."
         warn(
-            f"{problem} {remedy if trace.solver == 'exact' else 'Fewer columns of U need fewer draws.'}",
+            f"{problem} {remedy if trace.solver == 'exact' else 'The exact solver has none, and takes longer.'}",
             ConvergenceWarning,
         )
     elif not trace.converged:
         gain = float(np.diff([notes.start, *trace.log_likelihoods])[-1])
+        doubt = ", but the draws of the sampled solver leave that uncertain" if gain < tol else ""
         warn(
             f"EM did not converge in {n_iter} iterations: the last one gained {gain:.2g} nats per sample "
-            f"(the limit is {tol:g}).",
+            f"(the limit is {tol:g}{doubt}).",
             NotConverged,
             remedy=Advice(
                 "Raise max_iter or tol; with warm_start=True another fit goes on from here.",

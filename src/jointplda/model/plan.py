@@ -16,6 +16,7 @@ MEMORY_SHARE = 0.7
 SLOW_SECONDS, FLOPS = 60.0, 2e10
 ALWAYS_EXACT = 3e8  # operations of an iteration: a hundredth of a second
 GAIN = 2.0  # below this an exact solution is worth its time
+READING = 14.0  # operations for each number of S that a sample adds to, with its labels and front end
 EXACT, SAMPLED = "exact", "sampled"
 
 
@@ -43,6 +44,10 @@ class Plan:
         How the coupled systems are solved.
     reason : str
         Why.
+    iterations : int
+        About how many such iterations the whole training makes; of one fit the most that it may make.
+    beside : float
+        Operations of all else: reading the samples, and the scores of a search.
     """
 
     eliminated: int
@@ -55,6 +60,13 @@ class Plan:
     memory: float
     solver: str = EXACT
     reason: str = ""
+    iterations: int = 1
+    beside: float = 0.0
+
+    @property
+    def total_work(self) -> float:
+        """Operations of the whole training."""
+        return self.iterations * self.work + self.beside
 
     def __str__(self) -> str:
         factors = ", ".join(

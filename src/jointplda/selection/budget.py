@@ -8,13 +8,14 @@ from dataclasses import dataclass, field, replace
 
 from jointplda.errors import Advice, TooLargeError, warn
 from jointplda.model.fit import plan_fit
-from jointplda.model.plan import FLOPS
+from jointplda.model.plan import FLOPS, Plan
 from jointplda.model.settings import ModelSettings
 from jointplda.model.statistics import Statistics
 
 SECONDS = 60.0
 ITERATIONS = 14  # of EM, of a candidate whose fit starts where that of another ended
 FITS, FITS_IF_CONFOUNDED = 17, 9  # of a fold, in a usual search
+CANDIDATES, PAIR_WORK = 25, 1.6e4  # of a usual search, and operations that score a pair and sort it
 FIRST_SHARE = 0.5  # of the budget, before more columns of U are tried
 LARGER = Advice("JointPLDACV(budget=...) takes more.", "train --budget takes more.")
 
@@ -61,6 +62,19 @@ class Budget:
     def search(self, settings: ModelSettings, *, confounded: bool) -> float:
         """Seconds of all fits of a search whose candidates cost as much as this one."""
         return (FITS_IF_CONFOUNDED if confounded else FITS) * self.candidate(settings)
+
+    def planned(self, settings: ModelSettings, pairs: int) -> Plan:
+        """The plan of the fits that a search starts with, for settings of all columns that the channels support.
+
+        Its total counts the whole search, with the more columns that it may try, scores of so many ``pairs`` of each
+        candidate, and the fit to all samples.
+        """
+        ranks, wanted = self.first_ranks(settings, confounded=False), settings.channel_rank
+        settings = replace(settings, noise_prior=1.0, speaker_prior=1.0, channel_rank=ranks)
+        plan = plan_fit(self.statistics, settings)
+        iterations = FITS * self.folds * min(ITERATIONS, settings.max_iter) + settings.max_iter
+        wider = FLOPS * self.seconds * (1.0 - FIRST_SHARE) if ranks != wanted else 0.0
+        return replace(plan, iterations=iterations, beside=CANDIDATES * pairs * PAIR_WORK + wider)
 
     def first_ranks(self, settings: ModelSettings, *, confounded: bool) -> tuple[int, ...]:
         """Ranks of U to start with: those of the settings, halved until a search is within its share of the budget.
