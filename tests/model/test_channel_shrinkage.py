@@ -156,7 +156,7 @@ def test_a_prior_for_each_of_two_conditions():
 
 def test_channels_too_many_to_remember_are_said(monkeypatch, data):
     X, s, c = data
-    monkeypatch.setattr("jointplda.model.training_posterior.CHANNEL_UNKNOWNS", 29)
+    monkeypatch.setattr("jointplda.model.training_posterior.MEAN_NUMBERS", 29)
     with pytest.warns(DataWarning, match=r"5 training channels .*U 6 columns.*predicted.*use no channel prior"):
         model = JointPLDA(speaker_rank=3, channel_rank=2, tol=1e-3, channel_prior=1.0).fit(X, s, channels=c)
     assert model.fitted_.training is None
@@ -165,7 +165,7 @@ def test_channels_too_many_to_remember_are_said(monkeypatch, data):
 
 def test_nothing_is_said_of_channels_that_would_be_too_many_anyway(monkeypatch, data):
     X, s, c = data
-    for name, limit in (("CHANNEL_UNKNOWNS", 9), ("SPEAKER_NUMBERS", 50)):
+    for name, limit in (("MEAN_NUMBERS", 9), ("SPEAKER_NUMBERS", 50)):
         with monkeypatch.context() as patch, warnings.catch_warnings():
             patch.setattr(f"jointplda.model.training_posterior.{name}", limit)
             warnings.simplefilter("error", DataWarning)

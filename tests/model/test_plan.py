@@ -78,16 +78,21 @@ def test_the_posterior_of_training_is_kept_up_to_its_limit(monkeypatch, conditio
     unknowns = 5 * 2 + (3 * 3 if conditions == 2 else 0)
     rng = np.random.default_rng(1)
     parameters = Parameters.of(np.zeros(3), tuple(rng.normal(size=(3, r)) for r in ranks), np.eye(3))
-    monkeypatch.setattr(module, "CHANNEL_UNKNOWNS", unknowns)
+    monkeypatch.setattr(module, "MEAN_NUMBERS", unknowns)
     assert posterior_fits_in_memory(statistics, ranks)
     assert len(training_posterior(statistics, parameters).channel_means) == unknowns
-    monkeypatch.setattr(module, "CHANNEL_UNKNOWNS", unknowns - 1)
-    assert training_posterior(statistics, parameters) is None
     monkeypatch.setattr(module, "CHANNEL_UNKNOWNS", unknowns)
+    assert training_posterior(statistics, parameters).is_whole
+    monkeypatch.setattr(module, "CHANNEL_UNKNOWNS", unknowns - 1)
+    assert not training_posterior(statistics, parameters).is_whole
+    monkeypatch.setattr(module, "MEAN_NUMBERS", unknowns - 1)
+    assert training_posterior(statistics, parameters) is None
+    monkeypatch.setattr(module, "MEAN_NUMBERS", unknowns)
     monkeypatch.setattr(module, "SPEAKER_NUMBERS", 8 * 2 - 1)
     assert training_posterior(statistics, parameters) is None
 
 
 def test_the_limits_are_those_of_the_documents():
     assert module.CHANNEL_UNKNOWNS == 3000
+    assert module.MEAN_NUMBERS == 2e6
     assert module.SPEAKER_NUMBERS == 2e7

@@ -31,7 +31,7 @@ def test_other_models_take_some_of_them():
     assert {name: plain[name] for name in plain if name in DEFAULTS and name not in own} == {
         name: DEFAULTS[name] for name in plain if name in DEFAULTS and name not in own
     }
-    search = {"front_end", "cv", "calibrate", "n_jobs", "callback", "random_state"}
+    search = {"front_end", "cv", "calibrate", "budget", "n_jobs", "callback", "random_state"}
     assert set(arguments(JointPLDACV)) - set(DEFAULTS) == search
 
 

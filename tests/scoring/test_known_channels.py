@@ -6,7 +6,7 @@ import pytest
 from sklearn.base import clone
 
 from jointplda import PLDA, JointPLDA, Pipeline, make_pipeline
-from jointplda.model import training_posterior
+from jointplda.model import channel_covariance, training_posterior
 from jointplda.preprocessing import Center
 from worlds.designs import world
 
@@ -43,9 +43,16 @@ class World:
         return same - self.joint(X, ["new"] * len(A) + ["other"] * len(B), channels)
 
 
-@pytest.fixture(scope="module", params=[1, 2])
+@pytest.fixture(scope="module", params=["1 whole", "2 whole", "1 solved", "2 solved"])
 def trained(request):
-    return World(request.param)
+    """Worlds whose covariance of training channels is kept, or solved for as it is asked for."""
+    conditions, how = request.param.split()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training_posterior, "CHANNEL_UNKNOWNS", 3000 if how == "whole" else 0)
+        patch.setattr(channel_covariance, "DENSE_UNKNOWNS", 0)
+        world = World(int(conditions))
+        assert world.model.fitted_.training.is_whole == (how == "whole")
+        yield world
 
 
 def test_pairs_with_known_channels(trained):
@@ -164,7 +171,7 @@ def test_what_was_seen_is_kept_in_files(trained, tmp_path):
 
 def test_too_much_to_keep(trained, monkeypatch):
     w = trained
-    monkeypatch.setattr(training_posterior, "CHANNEL_UNKNOWNS", 1)
+    monkeypatch.setattr(training_posterior, "MEAN_NUMBERS", 1)
     model = clone(w.model).fit(w.X, w.s, w.channels)
     assert model.fitted_.training is None
     assert not hasattr(model, "classes_")
@@ -325,3 +332,35 @@ def test_two_named_sides_are_matched_by_name_where_training_had_no_names(use_tra
     assert np.array_equal(*scores)
     sets = [model.score_sets([E], [T], channels_a=[frame[:4]], channels_b=[c[50:53]], **known) for c in (frame, turned)]
     assert np.array_equal(*sets)
+
+
+@pytest.mark.filterwarnings("ignore:interaction", "ignore:EM did not converge")
+@pytest.mark.parametrize("interaction", [0.0, 0.7, "full"])
+@pytest.mark.parametrize("kept", ["all", "all columns", "few columns"])
+def test_a_covariance_that_is_solved_for_is_that_which_is_kept(interaction, kept, monkeypatch, tmp_path):
+    """Scores, predictions and channel posteriors, with missing labels, two conditions and an interaction."""
+    w = World(2)
+    settings = dict(speaker_rank=2, channel_rank=[2, 1], interaction=interaction, max_iter=5, tol=0.0)
+    whole = JointPLDA(**settings).fit(w.X, w.s, w.channels)
+    monkeypatch.setattr(training_posterior, "CHANNEL_UNKNOWNS", 0)
+    if kept != "all":
+        monkeypatch.setattr(channel_covariance, "DENSE_UNKNOWNS", 0)
+    if kept == "few columns":
+        monkeypatch.setattr(channel_covariance, "KEPT_NUMBERS", 20)
+    JointPLDA(**settings).fit(w.X, w.s, w.channels).save(tmp_path / "m")
+    solved = JointPLDA.load(tmp_path / "m")
+    assert not solved.fitted_.training.is_whole
+    given = {"enroll_channels": w.ce, "test_channels": w.ct}
+    np.testing.assert_allclose(solved.score_matrix(w.E, w.T, **given), whole.score_matrix(w.E, w.T, **given), atol=1e-9)
+    np.testing.assert_allclose(solved.predict_proba(w.T, w.ct), whole.predict_proba(w.T, w.ct), atol=1e-9)
+    np.testing.assert_allclose(solved.predict_proba(w.T), whole.predict_proba(w.T), atol=1e-9)
+    for k in (0, 1):
+        (labels, found), (same, expected) = (one.channel_posterior(w.T, condition=k) for one in (solved, whole))
+        assert labels == same
+        np.testing.assert_allclose(found, expected, atol=1e-9)
+    models, other = (one.enroll(w.E, [0, 0, 1, 1, 1, 2, 2], channels=w.ce) for one in (solved, whole))
+    np.testing.assert_allclose(
+        solved.score_enrollment(models, w.T, test_channels=w.ct),
+        whole.score_enrollment(other, w.T, test_channels=w.ct),
+        atol=1e-9,
+    )

@@ -74,8 +74,7 @@ class JointPLDACV(ModelEstimator):
         As in ``JointPLDA``, for every fit. The defaults stop EM early, since with few speakers its last small gains
         cost accuracy.
     channel_prior : float or sequence of float, optional
-        As in ``JointPLDA``; default: chosen with the other settings. With 0, U has few columns, so that a model can
-        keep more channels of training.
+        As in ``JointPLDA``; default: chosen with the other settings.
     interaction : float or str, optional
         As in ``JointPLDA``; default: chosen with the other settings. 0 is the paper's model.
     calibrate : bool

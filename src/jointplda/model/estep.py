@@ -13,10 +13,11 @@ import numpy as np
 from jointplda._typing import Array, IntArray
 from jointplda.linalg import inverse, spans, symmetric
 from jointplda.model.coupled.links import PatternArrays
-from jointplda.model.coupled.solver import Blocks, CoupledPosterior, CoupledPrecision, CovarianceSums, MeanPrecision
+from jointplda.model.coupled.solver import Blocks, CoupledPosterior, CoupledPrecision, CovarianceSums
 from jointplda.model.eliminated import EliminatedMoments, Precision
 from jointplda.model.layout import Layout
 from jointplda.model.parameters import Parameters
+from jointplda.model.precisions import Noise, precisions
 
 
 @dataclass(frozen=True)
@@ -58,14 +59,6 @@ class PartMoments:
     T: Array
     scatter: Array
     cell_size: float
-
-
-@dataclass(frozen=True)
-class Noise:
-    """Noise of part p with the latents that it absorbed: D_p = C_p^-1 (d, d), and log |C_p|."""
-
-    D: Array
-    log_determinant: float
 
 
 @dataclass(frozen=True)
@@ -118,35 +111,12 @@ def solve(layout: Layout, parameters: Parameters, kappa: float = 0.0) -> Solutio
         log p(M) = -1/2 tr(D S) + N/2 log|D| + 1/2 sum_o (V'D f_o)' L_o^-1 (V'D f_o) - 1/2 sum_o log|L_o|
                    + 1/2 Phi' xhat - 1/2 log|P| - N d/2 log 2 pi     (f_o and S around the mean)
     """
-    W, plan = parameters.loadings, layout.plan
     mean = parameters.mean - layout.shift
-    scales = tuple(part.noise_scale(kappa) for part in layout.parts)
-    noises = tuple(_noise(parameters, part, scale) for part, scale in zip(layout.parts, scales, strict=True))
-    DV = [noises[p].D @ W[plan.eliminated] for p in layout.links.eliminated_parts]
-    grams = np.stack([W[plan.eliminated].T @ dv for dv in DV])
-    rotation = None
-    if len(DV) == 1:
-        b, rotation = np.linalg.eigh(symmetric(grams[0]))
-        DV = [DV[0] @ rotation]
-        L = Precision.diagonal(layout.links.group_counts, np.maximum(b, 0.0))
-    else:
-        L = Precision.dense(layout.links.group_counts, grams)
+    found = precisions(layout.links, parameters, layout.plan.eliminated, kappa)
+    L, J, DV, noises = found.coupled.L, found.coupled.J, found.DV, found.noises
     E = np.concatenate([*(dv.T for dv in DV), *(-(mean @ dv)[:, None] for dv in DV)], axis=1)
     projected, eliminated_fit, slot_sums = layout.eliminated_sums.projected_sums(E, L)
-    DW = {
-        (p, k): noises[p].D @ W[k]
-        for p, part in enumerate(layout.parts)
-        for k in layout.links.factors
-        if part.observed[k]
-    }
-    J = {
-        (at, k): W[k].T @ DV[at]
-        for at, p in enumerate(layout.links.eliminated_parts)
-        for k in layout.links.factors
-        if layout.parts[p].observed[k]
-    }
-    averaged = _averaged(layout, W, noises, rotation, L)
-    coupled, Jx = _solve_coupled(layout, W, mean, DW, J, L, averaged, slot_sums)
+    coupled, Jx = _solve_coupled(layout, mean, found.DW, found.coupled, slot_sums)
     moments = layout.eliminated_sums.moments(projected, E, Jx, L)
     log_likelihoods = (
         sum(_noise_term(part, noise, mean) for part, noise in zip(layout.parts, noises, strict=True))
@@ -155,13 +125,7 @@ def solve(layout: Layout, parameters: Parameters, kappa: float = 0.0) -> Solutio
         + 0.5 * coupled.fit
         - 0.5 * coupled.log_determinants
     )
-    return Solution(mean, noises, scales, rotation, L, J, E, Jx, coupled, moments, log_likelihoods)
-
-
-def _noise(parameters: Parameters, part: PatternArrays, scale: float) -> Noise:
-    absorbed = [W for W, has_label in zip(parameters.loadings, part.observed, strict=True) if not has_label]
-    C = scale * parameters.noise
-    return Noise(*inverse(C + sum((W @ W.T for W in absorbed), start=np.zeros(()))))
+    return Solution(mean, noises, found.scales, found.rotation, L, J, E, Jx, coupled, moments, log_likelihoods)
 
 
 def _noise_term(part: PatternArrays, noise: Noise, mean: Array) -> float:
@@ -172,42 +136,13 @@ def _noise_term(part: PatternArrays, noise: Noise, mean: Array) -> float:
     return -0.5 * float(np.vdot(noise.D, centred)) - 0.5 * part.count * float(constant)
 
 
-def _averaged(
-    layout: Layout, W: tuple[Array, ...], noises: tuple[Noise, ...], rotation: Array | None, L: Precision
-) -> MeanPrecision:
-    """P's matrices for D averaged over parts; ``rotation`` and L are those of the eliminated latents."""
-    links, V, b, own = layout.links, W[layout.plan.eliminated], L.b, rotation
-
-    def averaged(*observed: int) -> Array:
-        """D averaged over the samples that have labels of these factors."""
-        counts = np.array([part.count * all(part.observed[k] for k in observed) for part in layout.parts])
-        shares = counts / max(counts.sum(), np.finfo(float).tiny)
-        return np.asarray(sum((share * noise.D for share, noise in zip(shares, noises, strict=True))))
-
-    if own is None:
-        b, own = np.linalg.eigh(symmetric(V.T @ averaged(layout.plan.eliminated) @ V))
-    turned = V @ own
-    return MeanPrecision(
-        J={k: W[k].T @ averaged(k, layout.plan.eliminated) @ turned for k in links.factors},
-        b=np.maximum(b, 0.0),
-        rotation=own if rotation is None else None,
-    )
-
-
 def _solve_coupled(
-    layout: Layout,
-    W: tuple[Array, ...],
-    mean: Array,
-    DW: Blocks,
-    J: Blocks,
-    L: Precision,
-    averaged: MeanPrecision,
-    slot_sums: Array,
+    layout: Layout, mean: Array, DW: Blocks, precision: CoupledPrecision, slot_sums: Array
 ) -> tuple[CoupledPosterior, Array]:
     """Posterior of the coupled latents, and J' xhat_b for every slot (slots, R)."""
-    Phi = []
-    for k in layout.links.factors:
-        side = np.zeros((layout.levels[k], W[k].shape[1]))
+    Phi, J = [], precision.J
+    for k, rank in zip(layout.links.factors, precision.ranks, strict=True):
+        side = np.zeros((layout.levels[k], rank))
         for p, part in enumerate(layout.parts):
             if part.observed[k]:
                 side += part.level_sums[k] @ DW[p, k] - np.outer(part.level_counts[k], mean @ DW[p, k])
@@ -215,14 +150,7 @@ def _solve_coupled(
             if (at, k) in J:
                 side -= slot_sums[layout.links.slot_range(at, k)] @ J[at, k].T
         Phi.append(side)
-    grams = {
-        (p, k, m): W[k].T @ DW[p, m]
-        for p, m in DW
-        for k in layout.links.factors
-        if k <= m and layout.parts[p].observed[k]
-    }
-    ranks = tuple(W[k].shape[1] for k in layout.links.factors)
-    coupled = layout.solver.solve(CoupledPrecision(ranks, grams, J, L, averaged), tuple(Phi))
+    coupled = layout.solver.solve(precision, tuple(Phi))
     Jx = np.zeros((layout.links.slots.shape[1], slot_sums.shape[1]))
     for (at, k), j in J.items():
         Jx[layout.links.slot_range(at, k)] = coupled.means[layout.links.factors.index(k)] @ j

@@ -8,11 +8,13 @@ from scipy.sparse import csr_array
 
 from jointplda._typing import Array, IntArray
 from jointplda.linalg import symmetric
+from jointplda.model.channel_covariance import ChannelLinks, SolvedCovariance, WholeCovariance, channel_covariance
 from jointplda.model.parameters import Parameters
 from jointplda.model.posterior import eliminated_means, solve_samples
 from jointplda.model.statistics import Statistics
 
-CHANNEL_UNKNOWNS = 3000
+CHANNEL_UNKNOWNS = 3000  # whose covariance is kept
+MEAN_NUMBERS = 2e6
 SPEAKER_NUMBERS = 2e7
 CELL_NUMBERS = 4e6
 
@@ -48,8 +50,10 @@ class TrainingPosterior:
         Labels of the channels of each condition of rank above 0.
     channel_counts : tuple of (channels,)
         Number of training samples of each channel.
-    channel_means, channel_covariance : (size,), (size, size)
-        xhat and Sigma: the conditions one after the other, channels in the order of their labels.
+    channel_means : (size,)
+        xhat: the conditions one after the other, channels in the order of their labels.
+    channel_covariance : (size, size), or (0, 0)
+        Sigma; empty where it is too large to keep, and is solved for as scores ask for it (``covariance``).
     speakers : tuple
         Labels of the speakers.
     speaker_means : (S, Ry)
@@ -63,6 +67,8 @@ class TrainingPosterior:
         n, where the parts hold means of cells of n samples.
     cells : CellMeans, or None
         The cells, where speaker and channel interact and they are few enough to keep.
+    between : tuple of dict of sparse (channels, channels)
+        For each part, the number of samples in each pair of channels of two conditions; empty where Sigma is kept.
     """
 
     channels: tuple[tuple[Hashable, ...], ...]
@@ -76,12 +82,26 @@ class TrainingPosterior:
     observed: Array
     cell_sizes: Array
     cells: CellMeans | None = None
+    between: tuple[dict[tuple[int, int], csr_array], ...] = ()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether Sigma is kept."""
+        return len(self.channel_covariance) == len(self.channel_means)
+
+    def covariance(self, parameters: Parameters) -> WholeCovariance | SolvedCovariance:
+        """Sigma, under the parameters of this posterior."""
+        if self.is_whole:
+            return WholeCovariance(self.channel_covariance)
+        sizes = np.array([len(labels) for labels in self.channels], dtype=np.int64)
+        counts = (self.speaker_counts, self.slots, self.observed, self.cell_sizes)
+        return channel_covariance(ChannelLinks(sizes, *counts, self.between), parameters)
 
 
 def posterior_fits_in_memory(statistics: Statistics, ranks: tuple[int, ...]) -> bool:
-    """Whether the posterior is small enough to keep with loadings V and U of these ranks: 3,000 channel latents."""
+    """Whether the posterior is small enough to keep with loadings V and U of these ranks."""
     unknowns = sum(len(labels) * rank for labels, rank in zip(statistics.labels[1:], ranks[1:], strict=True))
-    return unknowns <= CHANNEL_UNKNOWNS and statistics.n_speakers * ranks[0] <= SPEAKER_NUMBERS
+    return unknowns <= MEAN_NUMBERS and statistics.n_speakers * ranks[0] <= SPEAKER_NUMBERS
 
 
 def training_posterior(statistics: Statistics, parameters: Parameters) -> TrainingPosterior | None:
@@ -93,11 +113,13 @@ def training_posterior(statistics: Statistics, parameters: Parameters) -> Traini
     if not posterior_fits_in_memory(statistics, ranks):
         return None
     layout, solution = solve_samples(statistics, parameters, eliminated=0, keep_rows=True)
+    means = np.concatenate([np.zeros(0), *(x.ravel() for x in solution.coupled.means)])
+    whole = len(means) <= CHANNEL_UNKNOWNS
     return TrainingPosterior(
         channels=statistics.labels[1:],
         channel_counts=tuple(statistics.level_counts(k) for k in range(1, len(ranks))),
-        channel_means=np.concatenate([np.zeros(0), *(x.ravel() for x in solution.coupled.means)]),
-        channel_covariance=symmetric(solution.coupled.joint_covariance()),
+        channel_means=means,
+        channel_covariance=symmetric(solution.coupled.joint_covariance()) if whole else np.zeros((0, 0)),
         speakers=statistics.labels[0],
         speaker_means=eliminated_means(layout, solution),
         speaker_counts=layout.links.group_counts[layout.eliminated_group],
@@ -107,6 +129,7 @@ def training_posterior(statistics: Statistics, parameters: Parameters) -> Traini
         ),
         cell_sizes=np.array([part.cell_size for part in layout.parts]),
         cells=None if parameters.cell is None else _cells(statistics),
+        between=() if whole else tuple(part.links for part in layout.parts),
     )
 
 

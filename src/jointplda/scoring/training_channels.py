@@ -14,6 +14,7 @@ import numpy as np
 from jointplda._typing import Array, IntArray
 from jointplda.errors import InputError
 from jointplda.linalg import equal_rows, inverse, spans, symmetric
+from jointplda.model.channel_covariance import SolvedCovariance, WholeCovariance
 from jointplda.model.fitted import FittedModel
 from jointplda.model.parameters import Factor, Parameters
 from jointplda.model.training_posterior import CellMeans
@@ -88,6 +89,11 @@ class TrainingChannels:
         latents = self.sizes * np.array(self.ranks[1 : 1 + len(self.sizes)], dtype=np.int64)
         self.starts = np.concatenate([[0], np.cumsum(latents)]).astype(np.int64)
 
+    @cached_property
+    def covariance(self) -> WholeCovariance | SolvedCovariance:
+        """Sigma of the latents of the training channels."""
+        return self.training.covariance(self.parameters)
+
     @property
     def labels(self) -> tuple[tuple[Hashable, ...], ...]:
         """Labels of the training channels of every condition."""
@@ -114,7 +120,7 @@ class TrainingChannels:
         precision, eta, constant = np.eye(size), np.zeros(size), 0.0
         if len(at):
             mean = self.training.channel_means[places]
-            known, log_det = inverse(self.training.channel_covariance[np.ix_(places, places)])
+            known, log_det = inverse(self.covariance.block(places, places))
             precision[np.ix_(at, at)] = known
             eta[at] = known @ mean
             constant = -0.5 * float(mean @ eta[at]) - 0.5 * log_det
@@ -137,17 +143,20 @@ class TrainingChannels:
         channels, and have the places ``known`` (n,) in the training posterior. The latents to add have the places
         ``extra`` (m,) there, and depend on the enrollment through its own training channels only.
         """
-        Sigma, xhat = self.training.channel_covariance, self.training.channel_means
-        B = np.linalg.solve(Sigma[np.ix_(known, known)], Sigma[np.ix_(known, extra)]).T
+        Sigma, xhat = self.covariance, self.training.channel_means
+        crossing = Sigma.block(extra, known).T
+        B = np.linalg.solve(Sigma.block(known, known), crossing).T
         means = xhat[extra] + (prior.means[:, at] - xhat[known]) @ B.T
         cross = B @ prior.covariance[at]
-        own = Sigma[np.ix_(extra, extra)] - B @ Sigma[np.ix_(known, extra)] + cross[:, at] @ B.T
+        own = Sigma.block(extra, extra) - B @ crossing + cross[:, at] @ B.T
         covariance = np.block([[prior.covariance, cross.T], [cross, own]])
         return Gaussian(np.concatenate([prior.means, means], axis=1), covariance)
 
     @cached_property
-    def _speaker_precisions(self) -> list[tuple[IntArray, Array, Array]]:
-        """Groups of speakers with equal counts, with L^-1 and A = sum_b h_b J_b' (Ry, channel latents) of each."""
+    def _speaker_precisions(self) -> list[tuple[IntArray, Array, Array, IntArray]]:
+        """Groups of speakers with equal counts, with L^-1 and A = sum_b h_b J_b' (Ry, latents) of each, and the places
+        of the latents, those of the channels that these speakers were heard in.
+        """
         training, rank = self.training, self.ranks[0]
         grams, crosses = [], []
         for observed, size in zip(training.observed, training.cell_sizes, strict=True):
@@ -156,19 +165,32 @@ class TrainingChannels:
             grams.append(projection.G[:rank, :rank])
             positions = zip(factors, spans(projection.ranks), strict=True)
             crosses.append({k: projection.G[span, :rank] for k, span in positions})
-        slots = training.slots.toarray() if training.slots.shape[1] else np.zeros((len(training.speakers), 0))
-        keys = np.concatenate([training.speaker_counts, slots], axis=1)
         places = [self.places(k, channel) for k, size in enumerate(self.sizes) for channel in range(size)]
         condition = np.repeat(np.arange(len(self.sizes)), self.sizes)
-        result, n_parts = [], training.speaker_counts.shape[1]
-        for kind, speakers in equal_rows(keys):
-            L = np.eye(rank) + np.tensordot(kind[:n_parts], np.stack(grams), 1)
-            A = np.zeros((rank, int(self.starts[-1])))
-            h = kind[n_parts:].reshape(n_parts, -1)
-            for p, b in zip(*np.nonzero(h), strict=True):
-                A[:, places[b]] += h[p, b] * crosses[p][1 + condition[b]].T
-            result.append((speakers, inverse(L)[0], A))
+        result, B = [], int(self.sizes.sum())
+        for speakers in self._alike():
+            counts = training.speaker_counts[speakers[0]]
+            L = np.eye(rank) + np.tensordot(counts, np.stack(grams), 1)
+            h = training.slots[[speakers[0]]].tocoo()
+            channels = np.unique(h.col % max(B, 1))
+            pieces = {b: np.zeros((rank, len(places[b]))) for b in channels.tolist()}
+            for slot, count in zip(h.col.tolist(), h.data.tolist(), strict=True):
+                pieces[slot % B] += count * crosses[slot // B][1 + condition[slot % B]].T
+            A = np.concatenate([np.zeros((rank, 0)), *pieces.values()], axis=1)
+            at = np.concatenate([np.zeros(0, dtype=np.int64), *(places[b] for b in pieces)])
+            result.append((speakers, inverse(L)[0], A, at))
         return result
+
+    def _alike(self) -> list[IntArray]:
+        """Groups of training speakers with the same number of samples in every channel and part."""
+        training, slots = self.training, self.training.slots.copy()
+        groups: dict[tuple[bytes, ...], list[int]] = {}
+        slots.sort_indices()
+        for s, counts in enumerate(training.speaker_counts):
+            own = slice(slots.indptr[s], slots.indptr[s + 1])
+            key = counts.tobytes(), slots.indices[own].tobytes(), slots.data[own].tobytes()
+            groups.setdefault(key, []).append(s)
+        return [np.array(speakers, dtype=np.int64) for speakers in groups.values()]
 
     def speaker_log_likelihoods(self, X: Array, channels: IntArray) -> Array:
         """Log p(m | speaker s) of samples X (n, d) and all training speakers, up to a constant of the sample: (n, S).
@@ -177,7 +199,7 @@ class TrainingChannels:
         interaction, a speaker who was heard in these channels brings the samples of that cell.
         """
         out = np.empty((len(X), len(self.training.speakers)))
-        Sigma, means = self.training.channel_covariance, self.training.channel_means
+        Sigma, means = self.covariance, self.training.channel_means
         for kind, tests in equal_rows(channels):
             matched = [k for k, channel in enumerate(kind) if channel != NEW]
             projection = self.projections.of((0, *(1 + k for k in matched)))
@@ -185,10 +207,12 @@ class TrainingChannels:
             reference = projection.log_noise(X[tests])
             at = np.concatenate([np.zeros(0, dtype=np.int64), *(self.places(k, kind[k]) for k in matched)])
             heard = self.cells.of_channels(kind) if self.cells is not None and len(matched) == len(kind) else {}
-            for speakers, Linv, A in self._speaker_precisions:
-                spread = Linv @ A @ Sigma
-                own = Linv + spread @ A.T @ Linv
-                covariance = np.block([[own, -spread[:, at]], [-spread[:, at].T, Sigma[np.ix_(at, at)]]])
+            here = Sigma.block(at, at)
+            for speakers, Linv, A, heard_at in self._speaker_precisions:
+                spread = Linv @ A
+                own = Linv + spread @ Sigma.block(heard_at, heard_at) @ spread.T
+                crossing = -spread @ Sigma.block(heard_at, at)
+                covariance = np.block([[own, crossing], [crossing.T, here]])
                 y = self.training.speaker_means[speakers]
                 z = np.concatenate([y, np.broadcast_to(means[at], (len(y), len(at)))], axis=1)
                 rows, columns, left = log_evidence(Gaussian(z, covariance), phi, projection.G)
@@ -204,9 +228,9 @@ class TrainingChannels:
         """Log p(m | channel c) of all training channels of a condition, and of a new channel (last): (n, C + 1)."""
         projection = self.projections.of((1 + condition,))
         phi, rank = projection.project(X), self.ranks[1 + condition]
-        means, covariance = self.training.channel_means, self.training.channel_covariance
+        means = self.training.channel_means
         at = [self.places(condition, channel) for channel in range(self.sizes[condition])]
-        latents = [Gaussian(means[None, places], covariance[np.ix_(places, places)]) for places in at]
+        latents = [Gaussian(means[None, places], self.covariance.block(places, places)) for places in at]
         out = np.empty((len(X), len(at) + 1))
         for channel, x in enumerate([*latents, Gaussian(np.zeros((1, rank)), np.eye(rank))]):
             rows, columns, left = log_evidence(x, phi, projection.G)

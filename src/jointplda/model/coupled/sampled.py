@@ -90,13 +90,13 @@ class SampledPosterior:
     def covariance(self, left: list[Pair], right: list[Pair]) -> Array:
         """Covariance between the latents of (factor, level) pairs, in the order given, as exact as the means."""
         rows, columns = self.product.vectors.places(left), self.product.vectors.places(right)
-        return self._columns(columns)[rows]
+        return self.columns(columns)[rows]
 
     def joint_covariance(self) -> Array:
         """Sigma of all coupled levels: the factors one after the other, and the levels of each in order."""
-        return self._columns(np.arange(self.product.vectors.length))
+        return self.columns(np.arange(self.product.vectors.length))
 
-    def _columns(self, columns: IntArray) -> Array:
+    def columns(self, columns: IntArray) -> Array:
         """These columns of Sigma, (n, columns)."""
         n, step = self.product.vectors.length, 1 + COLUMN_NUMBERS // self.product.vectors.length
         result = np.empty((n, len(columns)))
