@@ -22,6 +22,20 @@ def sums_by_level(levels: IntArray, values: Array, number: int, weights: Array |
     return np.asarray(indicator.T @ values)
 
 
+def add_by_level(
+    totals: Array, levels: IntArray, values: Array, places: IntArray, weights: Array | None = None
+) -> None:
+    """Add weighted rows of values (n, d) to the rows of their levels in ``totals`` (number, d); no others are touched.
+
+    ``places`` (number,) is room for this function, whatever it holds.
+    """
+    rows = np.arange(len(levels))
+    places[levels] = rows
+    used = levels[places[levels] == rows]  # each level once
+    places[used] = np.arange(len(used))
+    totals[used] += sums_by_level(places[levels], values, len(used), weights)
+
+
 def raised(A: Array, scales: Array, least: float) -> Array:
     """A symmetric matrix whose eigenvalues, relative to ``scales`` (d,), are raised to ``least``."""
     root = np.sqrt(scales)

@@ -114,3 +114,28 @@ def test_names_of_labels_do_not_matter_to_a_fit():
     )
     assert renamed.log_likelihoods_ == pytest.approx(model.log_likelihoods_, rel=1e-10)
     assert_allclose(renamed.V_ @ renamed.V_.T, model.V_ @ model.V_.T, rtol=1e-6, atol=1e-8)
+
+
+def test_a_long_sum_does_not_number_its_labels_anew(monkeypatch):
+    """Every label is looked up once for each summand that has it, and a second sum of the same total is right too."""
+    looked_up = []
+
+    class Label(str):
+        def __hash__(self):
+            looked_up.append(self)
+            return super().__hash__()
+
+    def chunk(start, stop):
+        return Statistics.from_samples(np.eye(4)[: stop - start], [Label(i) for i in range(start, stop)])
+
+    total, first = chunk(0, 4), chunk(100, 104)
+    for start in range(4, 40, 4):
+        summand = chunk(start, start + 4)
+        looked_up.clear()
+        total = total + summand
+        assert len(looked_up) <= (8 if start == 4 else 4)
+    both, other = total + first, total + chunk(200, 203)
+    assert both.labels[0] == (*total.labels[0], *first.labels[0])
+    assert other.labels[0] == (*total.labels[0], "200", "201", "202")
+    assert (total + first).labels == both.labels
+    assert len(total.labels[0]) == 40

@@ -1,7 +1,9 @@
 """Sufficient statistics: the samples are read once, and EM never sees them again."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+import math
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from os import PathLike
 from typing import Any
 
@@ -11,7 +13,7 @@ from jointplda import sample_matrix
 from jointplda._typing import AnyArray, Array, BoolArray, IntArray
 from jointplda.errors import Advice, InputError
 from jointplda.labels import MISSING, ConditionColumns, conditions, encode, match_conditions
-from jointplda.linalg import equal_rows, sums_by_level, symmetric
+from jointplda.linalg import add_by_level, symmetric
 from jointplda.model.cell_sums import CellSums
 from jointplda.model.sums import Levels, PatternSums, summed_links
 from jointplda.storage.records import read_record, write_record
@@ -119,8 +121,7 @@ class Statistics:
             problem = f"expected finite numbers of shape ({matrix.shape[1]},), got shape {shift.shape}."
             raise InputError(problem, parameter="shift")
         parts = {}
-        for pattern, members in equal_rows(codes[:, 1:] != MISSING):
-            key = tuple(bool(has_label) for has_label in pattern)
+        for key, members in _patterns(codes[:, 1:]):
             if len(members) == len(codes):
                 parts[key] = _pattern_sums(matrix, rows, codes, weights, shift, cells)
                 continue
@@ -160,19 +161,22 @@ class Statistics:
         if len(self.shift) != len(other.shift):
             raise InputError(f"Cannot add statistics of dimension {len(self.shift)} and {len(other.shift)}.")
         other = other.with_conditions(match_conditions(self.conditions, other.conditions))
-        labels, renamed = [], []
-        for levels, other_levels in zip(self.labels, other.labels, strict=True):
-            index = {label: i for i, label in enumerate(levels)}
-            renamed.append(np.array([index.setdefault(label, len(index)) for label in other_levels], dtype=np.int64))
-            labels.append(tuple(index))
+        found = [_joined_labels(*both) for both in zip(self.labels, self._positions, other.labels, strict=True)]
         parts = dict(self.parts)
         for pattern, part in other.parts.items():
-            moved = part.moved(other.shift - self.shift).relabelled(renamed.__getitem__)
+            moved = part.moved(other.shift - self.shift).relabelled(lambda k: found[k].renamed)
             parts[pattern] = parts[pattern] + moved if pattern in parts else moved
-        return Statistics(tuple(labels), self.conditions, self.shift, parts)
+        result = Statistics(tuple(one.labels for one in found), self.conditions, self.shift, parts)
+        result.__dict__["_positions"] = tuple(one.positions for one in found)
+        return result
 
     def __radd__(self, other: object) -> "Statistics":
         return self if other == 0 else NotImplemented
+
+    @cached_property
+    def _positions(self) -> tuple[dict[Hashable, int], ...]:
+        """Position of every label of each factor, and perhaps of labels that sums with these statistics added later."""
+        return tuple({label: i for i, label in enumerate(levels)} for levels in self.labels)
 
     @property
     def n_samples(self) -> float:
@@ -274,6 +278,32 @@ class Statistics:
         return read_record(path, "statistics", cls)
 
 
+@dataclass(frozen=True)
+class _JoinedLabels:
+    """Labels of a sum, their positions, and the position there of every label of the second summand."""
+
+    labels: tuple[Hashable, ...]
+    positions: dict[Hashable, int]
+    renamed: IntArray
+
+
+def _joined_labels(
+    labels: tuple[Hashable, ...], positions: dict[Hashable, int], others: tuple[Hashable, ...]
+) -> _JoinedLabels:
+    """Labels, and after them the others that are new.
+
+    The sum takes over ``positions`` and adds to it, so that a long sum does not build it anew with every summand. Where
+    another sum has done so before, or does so at the same time in another thread, there are more positions than labels:
+    then they are built anew.
+    """
+    if len(positions) == len(labels):
+        renamed = np.fromiter((positions.setdefault(label, len(positions)) for label in others), np.int64, len(others))
+        fresh = tuple(others[i] for i in np.flatnonzero(renamed >= len(labels)).tolist())
+        if len(positions) == len(labels) + len(fresh):
+            return _JoinedLabels(labels + fresh, positions, renamed)
+    return _joined_labels(labels, {label: i for i, label in enumerate(labels)}, others)
+
+
 def encode_all(
     y: Any, channels: Any, n_samples: int
 ) -> tuple[IntArray, tuple[tuple[Hashable, ...], ...], tuple[str, ...]]:
@@ -298,43 +328,68 @@ def encode_all(
     return np.stack(codes, axis=1), tuple(labels), names
 
 
+def _patterns(codes: IntArray) -> Iterator[tuple[Pattern, IntArray]]:
+    """Each missing-label pattern of the codes (n, conditions), and the rows that have it."""
+    powers = 2 ** np.arange(codes.shape[1])
+    numbers = (codes != MISSING) @ powers
+    for number in np.flatnonzero(np.bincount(numbers)):
+        yield tuple(bool(number & power) for power in powers), np.flatnonzero(numbers == number)
+
+
 def _pattern_sums(
     matrix: AnyArray, rows: IntArray | None, codes: IntArray, weights: Array | None, shift: Array, cells: bool
 ) -> PatternSums:
     n, d = len(codes), matrix.shape[1]
     weight = np.ones(n) if weights is None else weights
     factors = [k for k in range(codes.shape[1]) if codes[0, k] != MISSING]
-    local = {k: np.unique(codes[:, k], return_inverse=True) for k in factors}
+    local = {k: _numbered(codes[:, k]) for k in factors}
     n_factors = codes.shape[1]
     if cells:
-        local[n_factors] = np.unique(codes[:, factors], axis=0, return_inverse=True)
+        local[n_factors] = _numbered_rows(codes[:, factors])
     sums = {k: np.zeros((len(levels), d)) for k, (levels, _) in local.items()}
-    total, scatter = np.zeros(d), np.zeros((d, d))
+    places = {k: np.empty(len(levels), dtype=np.int64) for k, (levels, _) in local.items()}
+    scatter, room = np.zeros((d, d)), np.empty((min(n, sample_matrix.CHUNK_ROWS), d))
     for piece, values in sample_matrix.chunks(matrix, rows):
-        values = values - shift
-        w = weight[piece]
-        weighted = values if weights is None else values * w[:, None]
-        total += weighted.sum(axis=0)
-        scatter += values.T @ weighted
+        values = np.subtract(values, shift, out=room[: len(values)])
+        w = None if weights is None else weights[piece]
+        scatter += values.T @ (values if w is None else values * w[:, None])
         for k in sums:
-            sums[k] += sums_by_level(local[k][1].reshape(-1)[piece], values, len(sums[k]), w)
+            add_by_level(sums[k], local[k][1][piece], values, places[k], w)
     cell_sums = None
     if cells:
         distinct, which = local.pop(n_factors)
-        counts = np.bincount(which.reshape(-1), weight, len(distinct)).astype(np.float64)
+        counts = np.bincount(which, weight, len(distinct)).astype(np.float64)
         cell_sums = CellSums(distinct, counts, sums[n_factors])
     return PatternSums(
         count=float(weight.sum()),
-        total=total,
+        total=sums[0].sum(axis=0),
         scatter=symmetric(scatter),
         levels={
-            k: Levels(index, np.bincount(code.reshape(-1), weight, len(index)).astype(np.float64), sums[k])
+            k: Levels(index, np.bincount(code, weight, len(index)).astype(np.float64), sums[k])
             for k, (index, code) in local.items()
         },
         links={(k, j): summed_links(codes[:, k], codes[:, j], weight) for k in factors for j in factors if k < j},
         cells=cell_sums,
         weighted=weights is not None and bool((weights != 1.0).any()),
     )
+
+
+def _numbered(codes: IntArray) -> tuple[IntArray, IntArray]:
+    """The distinct codes (n,), all at least 0, in order, and the position of each among them."""
+    used = np.flatnonzero(np.bincount(codes))
+    position = np.empty(int(used[-1]) + 1, dtype=np.int64)
+    position[used] = np.arange(len(used))
+    return used, position[codes]
+
+
+def _numbered_rows(codes: IntArray) -> tuple[IntArray, IntArray]:
+    """The distinct rows of codes (n, k), in order, and the position of each among them."""
+    sizes = tuple((codes.max(axis=0) + 1).tolist())
+    if math.prod(sizes) > np.iinfo(np.int64).max:
+        distinct, which = np.unique(codes, axis=0, return_inverse=True)
+        return distinct, which.reshape(-1)
+    keys, which = np.unique(np.ravel_multi_index(tuple(codes.T), sizes), return_inverse=True)
+    return np.stack(np.unravel_index(keys, sizes), axis=1).astype(np.int64), which.reshape(-1)
 
 
 def _checked_chunk(chunk: Any) -> Sequence[Any]:
