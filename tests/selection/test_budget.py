@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -72,7 +73,25 @@ def test_what_does_not_fit_into_memory_is_not_afforded(monkeypatch):
 
     monkeypatch.setattr(module, "plan_fit", plan)
     assert first_ranks(statistics_of(10), 9) == (2,)
-    assert first_ranks(statistics_of(10), 9, seconds=1e-9) == (1,)
+    assert first_ranks(statistics_of(10), 9, seconds=1e-9) == (2,)  # one column costs as much
+
+
+def costly(monkeypatch, power):
+    """The work of an iteration, as if it grew with a power of the columns of U."""
+    cost = lambda statistics, given: SimpleNamespace(work=2e7 * max(*given.channel_rank, 1) ** power)  # noqa: E731
+    monkeypatch.setattr(module, "plan_fit", cost)
+
+
+def test_where_columns_cost_next_to_nothing_they_are_kept(monkeypatch):
+    """A set so large that no search is within the budget has its U as wide as costs little more, and its own budget."""
+    costly(monkeypatch, 0.1)
+    budget = Budget(statistics_of(120), 4, seconds=0.1)
+    (rank,) = budget.first_ranks(settings(40), confounded=False)
+    assert rank == 40
+    assert budget.seconds == pytest.approx(budget.search(settings(40), confounded=False) / FIRST_SHARE)
+    costly(monkeypatch, 1.0)
+    budget = Budget(statistics_of(120), 4, seconds=0.1)
+    assert budget.first_ranks(settings(40), confounded=False) == (1,)
 
 
 def test_what_is_left_out_is_said():
@@ -86,8 +105,8 @@ def test_what_is_left_out_is_said():
     for other in (settings(8), settings(4, noise_prior=0.3), replace(chosen, interaction="full")):
         assert not budget.allows(other)
     text = (
-        r"budget of the search \(2 s\) was not enough to try: 8 columns of U instead of 4 for the 10 channels of "
-        r"'channel'; noise prior 0.3; interaction 'full'. JointPLDACV\(budget=...\) takes more."
+        r"budget of the search \(2 s\) does not suffice to try 8 columns of U instead of 4 for the 10 channels of "
+        r"'channel'; noise prior 0.3; interaction 'full'. JointPLDACV\(budget=10\) does."
     )
     with pytest.warns(DataWarning, match=text):
         budget.warn(chosen)
@@ -105,31 +124,31 @@ def tried(model):
     return [one.candidate.channel_rank[0] for one in model.candidates_]
 
 
-def test_a_search_starts_with_what_it_can_afford_and_doubles_while_that_is_better():
-    """A budget of a second is not enough for 17 fits to each fold, whatever their rank."""
+def test_a_search_starts_with_what_it_can_afford_and_doubles_while_that_is_better(monkeypatch):
     X, s, c = samples()
     wide = quietly(JointPLDACV(max_iter=3, cv=3), X, s, c)
     assert tried(wide)[0] == max(tried(wide)) == 6
-    model = quietly(JointPLDACV(max_iter=3, cv=3, budget=1.0), X, s, c)
-    assert tried(model)[0] == 1
-    doubled = list(dict.fromkeys(rank for rank in tried(model) if rank > 1))
-    assert doubled == [2, 4, 6][: len(doubled)]
-    assert doubled
-    assert model.best_params_["channel_rank"][0] in (0, 1, *doubled)
+    costly(monkeypatch, 2.0)
+    model = quietly(JointPLDACV(max_iter=3, cv=3, budget=3.0), X, s, c)
+    assert tried(model)[0] == 3
+    doubled = list(dict.fromkeys(rank for rank in tried(model) if rank > 3))
+    assert doubled == [6]
+    assert model.best_params_["channel_rank"][0] in (0, 1, 3, 6)
 
 
-def test_a_search_that_could_not_widen_says_so():
+def test_a_search_that_could_not_widen_says_how_much_it_needs(monkeypatch):
     X, s, c = samples()
-    with pytest.warns(
-        DataWarning, match=r"budget of the search \(1 s\) was not enough to try: .* columns of U instead"
-    ):
-        JointPLDACV(cv=4, budget=1.0).fit(X, s, channels=c)
+    costly(monkeypatch, 5.0)
+    text = r"budget of the search \(. s\) does not suffice to try 2 columns of U instead of 1 .*\(budget=10\) does"
+    with pytest.warns(DataWarning, match=text):
+        JointPLDACV(cv=4, budget=1.0, noise_floor=1e-5).fit(X, s, channels=c)
 
 
-def test_confounded_designs_do_not_widen_and_say_so():
+def test_confounded_designs_do_not_widen_and_say_so(monkeypatch):
     X, s, c = samples(confounded=True)
+    costly(monkeypatch, 2.0)
     model = JointPLDACV(cv=3, budget=1.0)
-    with pytest.warns(DataWarning, match=r"not enough to try: 6 columns of U instead of 1 for the 8 channels"):
+    with pytest.warns(DataWarning, match=r"does not suffice to try 3 columns of U instead of 1 for the 8 channels"):
         model.fit(X, s, channels=c)
     assert set(tried(model)) <= {0, 1}
 

@@ -46,7 +46,9 @@ def _model(path: Path) -> dict[str, Any]:
         "training": getattr(model, "training_", {}),
         "iterations": model.n_iter_,
         "converged": model.converged_,
+        "solver": model.fitted_.trace.solver,
         "log-likelihood per sample": float(model.log_likelihoods_[-1]) if model.n_iter_ else None,
+        "standard error of it": model.fitted_.trace.standard_error,
         "settings": {
             name: value
             for name, value in pipe[-1].get_params(deep=False).items()

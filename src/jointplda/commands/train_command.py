@@ -17,8 +17,8 @@ DETAILS = """Preprocessing is fitted on DATA and stored with the model; a search
 out. Unless settings of your own are given, embeddings are centered, scaled to length one and, where the data support
 it, reduced to 150 dimensions; without length norm, or scaled or whitened before it, where held-out speakers say so.
 --pca, --whiten and --lda take the place of that PCA; with --center or --length-norm steps are exactly those given.
---no-auto alone fits by maximum likelihood, without preprocessing. Ctrl-C ends training and writes the model as it is
-(exit code 0); --resume continues from it."""
+--no-auto alone fits by maximum likelihood, without preprocessing. Ctrl-C ends training and writes the model as it is,
+if an iteration or a candidate of the search is done (exit code 0); --resume continues from it."""
 OF_CELLS = ("interaction", "interaction_rank", "interaction_prior", "cell_share")
 """Settings of the interaction, which needs channels."""
 CHOSEN = tuple(name for name, rule in RULES.items() if not rule.kept_if_given)

@@ -129,7 +129,7 @@ def _print_result(pipe: Pipeline, request: TrainRequest) -> None:
     if request.searches:
         facts += settings_search.search_facts(pipe[-1])
     else:
-        advice = "none: trained on few speakers, its scores are overconfident; see jointplda calibrate, or --auto"
+        advice = "none: scores may be overconfident, the more so with few speakers; see jointplda calibrate, or --auto"
         facts.append(("calibration", advice))
     facts.append(("next", f"jointplda score {request.out} --enroll ... --test ... --trials ... --out scores.txt"))
     kind = type(pipe[-1]).__name__ if request.channels else "PLDA (without --channel there are no channels to model)"

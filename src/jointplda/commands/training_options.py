@@ -25,7 +25,7 @@ COMPARED = ("pca", "lda", *SHARED, "same_channel")
 DEFAULTS: dict[str, Any] = {"noise_prior": 1.0, "speaker_prior": 1.0, "max_iter": 200}
 """Settings of a comparison that differ from those of ``ComparedSettings``: covariances of few speakers are shrunk."""
 
-EACH = "one number, or one per --channel"
+EACH = "for all conditions, or repeated for each --channel"
 
 
 def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:

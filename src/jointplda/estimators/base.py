@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from jointplda._typing import Array
 from jointplda.calibration.affine import AffineCalibration
-from jointplda.errors import InputError
+from jointplda.errors import InputError, warn
 from jointplda.estimators import model_file
 from jointplda.estimators.estimator_checks import (
     check_callback,
@@ -274,7 +274,10 @@ class BasePLDA(ModelEstimator):
             start = restart(self.fitted_, settings, statistics.conditions)
         fitted = fit(statistics, settings, start=start, callback=self.callback)
         used = statistics.with_conditions(settings.conditions_used)
-        fitted = fitted.with_training(training_posterior(used, fitted.used))
+        try:
+            fitted = fitted.with_training(training_posterior(used, fitted.used))
+        except KeyboardInterrupt:
+            warn("Interrupted: the model is kept without the posterior of its training channels and speakers.")
         self._take(fitted)
         warn_of_ranks(given, settings, statistics)
         warn_of_fit(fitted, used)

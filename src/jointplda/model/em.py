@@ -2,13 +2,14 @@
 
 import logging
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from jointplda._typing import Array
 from jointplda.linalg import inverse
 from jointplda.model.cell_sums import WithinCells
+from jointplda.model.coupled.sampled import SampledSolver
 from jointplda.model.estep import Moments, solve, summed_moments
 from jointplda.model.layout import Layout
 from jointplda.model.mstep import NoiseModel, Prior, m_step
@@ -110,6 +111,12 @@ def _e_step(layout: Layout, parameters: Parameters, kappa: float, within: Within
     return _Expected(summed_moments(layout, parameters, solution), log_likelihoods)
 
 
+def _with_more_draws(layout: Layout) -> Layout | None:
+    """The same layout with a solver that draws more; None where the solver is exact, or draws as much as it may."""
+    solver = layout.solver.refined if isinstance(layout.solver, SampledSolver) else None
+    return None if solver is None else replace(layout, solver=solver)
+
+
 def standard_error(estimates: Array) -> float:
     """Standard error of the mean of independent estimates; 0 of a single one, which is exact."""
     n = len(estimates)
@@ -136,7 +143,7 @@ def run_em(
 
     Where the coupled levels are sampled, the likelihood is an estimate. Its probes are the same in every iteration, so
     a gain is known far better than a value; EM has converged when the gain and twice its standard error are below
-    ``tol``.
+    ``tol``. Where draws are too few to show a gain, they are doubled.
     """
     n = layout.n_samples + (0.0 if within is None else within.freedom)
     parameters, trace, converged, interrupted, stuck = start, [], False, False, False
@@ -151,6 +158,13 @@ def run_em(
             gain = (following.log_likelihood() + prior.penalty(candidate, new)) / n - objective
             doubt = 2.0 * standard_error(following.log_likelihoods - expected.log_likelihoods) / n
             if gain < -ROUNDING * max(abs(objective), 1.0) - doubt:
+                finer = _with_more_draws(layout)
+                if finer is not None:
+                    layout = finer
+                    expected = _e_step(layout, parameters, kappa, within)
+                    objective = (expected.log_likelihood() + prior.penalty(parameters, kappa)) / n
+                    logger.info("iteration %d would lose %.3g nats per sample: twice as many draws", iteration, -gain)
+                    continue
                 cause = "rounding" if len(expected.log_likelihoods) == 1 else "the draws of the sampled solver"
                 logger.warning("iteration %d would lose %.3g nats per sample to %s; stopped", iteration, -gain, cause)
                 stuck = True

@@ -96,11 +96,14 @@ def make_plan(
     plans = [_plan(statistics, ranks, levels, k, solver, limit) for k in candidates]
     plan = min(plans, key=lambda p: (p.memory > limit, p.work, p.eliminated))
     if plan.memory > limit:
-        raise TooLargeError(
-            f"The labels link {plan.largest} unknowns in one system, which would need about {plan.memory / 1e9:.3g} GB "
-            f"(this machine allows {limit / 1e9:.3g} GB). Lower the ranks, or merge rare channels, or leave their "
-            f"labels empty. ({plan})"
+        text = (
+            f"The labels link {plan.largest:,} unknowns in one system, which would need about {plan.memory / 1e9:.3g} "
+            f"GB (this machine allows {limit / 1e9:.3g} GB). Lower the ranks, or merge rare channels, or leave their "
+            "labels empty"
         )
+        if solver == EXACT and make_plan(statistics, ranks, eliminated, SAMPLED):
+            text = f"{text}, or do not ask for the exact solver"
+        raise TooLargeError(f"{text}.")
     return plan
 
 

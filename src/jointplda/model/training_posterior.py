@@ -10,6 +10,7 @@ from jointplda._typing import Array, IntArray
 from jointplda.linalg import symmetric
 from jointplda.model.channel_covariance import ChannelLinks, SolvedCovariance, WholeCovariance, channel_covariance
 from jointplda.model.parameters import Parameters
+from jointplda.model.plan import EXACT
 from jointplda.model.posterior import eliminated_means, solve_samples
 from jointplda.model.statistics import Statistics
 
@@ -53,7 +54,8 @@ class TrainingPosterior:
     channel_means : (size,)
         xhat: the conditions one after the other, channels in the order of their labels.
     channel_covariance : (size, size), or (0, 0)
-        Sigma; empty where it is too large to keep, and is solved for as scores ask for it (``covariance``).
+        Sigma; empty where it is too large to keep, or was never needed, and is solved for as scores ask for it
+        (``covariance``).
     speakers : tuple
         Labels of the speakers.
     speaker_means : (S, Ry)
@@ -114,7 +116,7 @@ def training_posterior(statistics: Statistics, parameters: Parameters) -> Traini
         return None
     layout, solution = solve_samples(statistics, parameters, eliminated=0, keep_rows=True)
     means = np.concatenate([np.zeros(0), *(x.ravel() for x in solution.coupled.means)])
-    whole = len(means) <= CHANNEL_UNKNOWNS
+    whole = len(means) <= CHANNEL_UNKNOWNS and layout.plan.solver == EXACT
     return TrainingPosterior(
         channels=statistics.labels[1:],
         channel_counts=tuple(statistics.level_counts(k) for k in range(1, len(ranks))),

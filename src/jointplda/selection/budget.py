@@ -4,6 +4,7 @@ Work is estimated from labels, dimension and ranks alone (``model.plan``), and c
 does 2e10 operations a second. So the same samples and the same budget give the same search on every machine.
 """
 
+import math
 from dataclasses import dataclass, field, replace
 
 from jointplda.errors import Advice, TooLargeError, warn
@@ -17,7 +18,7 @@ ITERATIONS = 14  # of EM, of a candidate whose fit starts where that of another 
 FITS, FITS_IF_CONFOUNDED = 17, 9  # of a fold, in a usual search
 CANDIDATES, PAIR_WORK = 25, 1.6e4  # of a usual search, and operations that score a pair and sort it
 FIRST_SHARE = 0.5  # of the budget, before more columns of U are tried
-LARGER = Advice("JointPLDACV(budget=...) takes more.", "train --budget takes more.")
+LITTLE_MORE = 1.5
 
 
 @dataclass
@@ -30,6 +31,8 @@ class Budget:
         Seconds that the candidates tried so far are estimated to take.
     left_out : list of ModelSettings
         Candidates that were too costly to try.
+    needed : float
+        Seconds that would have been enough for all of them.
     fitted : set of ModelSettings
         What EM was run for.
     known : dict
@@ -41,6 +44,7 @@ class Budget:
     seconds: float = SECONDS
     spent: float = 0.0
     left_out: list[ModelSettings] = field(default_factory=list)
+    needed: float = 0.0
     fitted: set[ModelSettings] = field(default_factory=set)
     known: dict[ModelSettings, float] = field(default_factory=dict)
 
@@ -79,28 +83,40 @@ class Budget:
     def first_ranks(self, settings: ModelSettings, *, confounded: bool) -> tuple[int, ...]:
         """Ranks of U to start with: those of the settings, halved until a search is within its share of the budget.
 
-        The rank of the condition with the most unknowns, levels times rank, is halved first; a rank of 1 stays. A
-        search that is not confounded tries more columns afterwards.
+        The rank of the condition with the most unknowns, levels times rank, is halved first; a rank of 1 stays. Where
+        no rank is within the budget, the widest is taken that costs little more than the narrowest, and the budget is
+        raised to what a search takes then. One that is not confounded tries more columns afterwards.
         """
         ranks, settings = list(settings.channel_rank), replace(settings, noise_prior=1.0, speaker_prior=1.0)
-        allowed = self.seconds * (1.0 if confounded else FIRST_SHARE)
+
+        def cost() -> float:
+            return self.search(replace(settings, channel_rank=tuple(ranks)), confounded=confounded)
+
+        tried: list[tuple[tuple[int, ...], float]] = []
         unknowns = [len(labels) * rank for labels, rank in zip(self.statistics.labels[1:], ranks, strict=True)]
-        while max(ranks, default=0) > 1:
-            halved = replace(settings, channel_rank=tuple(ranks))
-            if self.search(halved, confounded=confounded) <= allowed:
-                break
+        share = 1.0 if confounded else FIRST_SHARE
+        allowed = self.seconds * share
+        while (seconds := cost()) > allowed and max(ranks, default=0) > 1:
+            tried.append((tuple(ranks), seconds))
             k = max((k for k, rank in enumerate(ranks) if rank > 1), key=unknowns.__getitem__)
             ranks[k], unknowns[k] = ranks[k] // 2, unknowns[k] // 2
+        for wider, more in reversed(tried):  # columns that cost next to nothing are kept
+            if more <= max(allowed, LITTLE_MORE * seconds):
+                ranks = list(wider)
+        self.seconds = max(self.seconds, cost() / share) if math.isfinite(cost()) else self.seconds
         if confounded and tuple(ranks) != settings.channel_rank:
-            self.left_out.append(settings)  # no trial of such data could choose it
+            following = next(wider for wider, _ in reversed(tried) if sum(wider) > sum(ranks))
+            self.left_out.append(replace(settings, channel_rank=following))  # no trial of such data could choose it
+            self.needed = self.search(self.left_out[-1], confounded=True)
         return tuple(ranks)
 
     def allows(self, settings: ModelSettings, iterations: int = ITERATIONS) -> bool:
         """Whether there is enough left for a candidate; else it is noted as left out."""
-        enough = self.spent + self.candidate(settings, iterations) <= self.seconds
-        if not enough:
+        needed = self.spent + self.candidate(settings, iterations)
+        if needed > self.seconds:
             self.left_out.append(settings)
-        return enough
+            self.needed = max(self.needed, needed)
+        return needed <= self.seconds
 
     def spend(self, settings: ModelSettings) -> None:
         """Count the fits of a candidate."""
@@ -124,4 +140,6 @@ class Budget:
             ]
         if words:
             what = "; ".join(dict.fromkeys(words))
-            warn(f"The budget of the search ({self.seconds:g} s) was not enough to try: {what}.", remedy=LARGER)
+            enough = f"{math.ceil(self.needed / 10.0) * 10:d}" if math.isfinite(self.needed) else "..."
+            larger = Advice(f"JointPLDACV(budget={enough}) does.", f"train --budget {enough} does.")
+            warn(f"The budget of the search ({self.seconds:.0f} s) does not suffice to try {what}.", remedy=larger)

@@ -6,7 +6,7 @@ the entries of the probes z are -1 or 1 by chance. The probes are the same in ev
 the parameters alone. log |P| = log |M| + log |A|, whose second term is the mean of z' log(A) z.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -21,7 +21,8 @@ from jointplda.model.coupled.solver import CoupledPrecision, CovarianceSums
 from jointplda.model.coupled.spectrum import MeanCounts, Spectrum
 
 Pair = tuple[int, int]
-PROBES = 8
+PROBES, MOST_PROBES = 8, 64
+MOST_NUMBERS = 2**23  # of probes, of which some twenty times as many are held
 COLUMN_NUMBERS = 2**21
 MEAN_TOLERANCE, DRAW_TOLERANCE = 1e-12, 1e-4
 
@@ -39,9 +40,17 @@ class SampledSolver:
     def of(cls, links: CoupledLinks, ranks: tuple[int, ...], probes: int = PROBES) -> "SampledSolver":
         """Prepare a solver for loadings of these ``ranks``, those of the coupled factors."""
         n = sum(size * rank for size, rank in zip(links.sizes, ranks, strict=True))
-        signs = np.random.default_rng(0).choice([-1.0, 1.0], (probes, n))
+        signs = _signs(probes, n)
         spectra = {k: Spectrum.of(links, k) for k in links.factors}
         return cls(links, spectra, MeanCounts.of(links, spectra), signs)
+
+    @property
+    def refined(self) -> "SampledSolver | None":
+        """The same with twice as many probes, the first half of which are these; None where they are many already."""
+        m, n = self.probes.shape
+        if 2 * m > MOST_PROBES or 2 * m * n > MOST_NUMBERS:
+            return None
+        return replace(self, probes=_signs(2 * m, n))
 
     def solve(self, precision: CoupledPrecision, Phi: tuple[Array, ...]) -> "SampledPosterior":
         """Solve P x = Phi; draws follow when they are asked for."""
@@ -52,6 +61,10 @@ class SampledSolver:
         x = posterior.solved(side)
         means = tuple(piece[:, 0] for piece in product.vectors.split(x))
         return SampledPosterior(self, product, root, means, float(np.vdot(side, x)))
+
+
+def _signs(probes: int, n: int) -> Array:
+    return np.random.default_rng(0).choice([-1.0, 1.0], (probes, n))
 
 
 @dataclass(frozen=True)

@@ -52,16 +52,17 @@ def cell_residual(statistics: Statistics) -> CellResidual:
 
         residual scatter = sum_k (m_k - mbar_s)(m_k - mbar_s)' - b' A^- b,     h_k = 1 / m_s + n~_k' A^- n~_k
 
-    where speaker s has m_s cells. Of more than 2,000 channels those with most cells are used.
+    where speaker s has m_s cells. Of more than 2,000 channels those with most cells are used. A cell that has a channel
+    to itself leaves no residual and no degree of freedom, so it is not looked at.
     """
     part = next((part for pattern, part in statistics.parts.items() if all(pattern)), None)
     d = statistics.n_features
     if part is None or part.cells is None or part.cells.codes.shape[1] < 2:
         return CellResidual(np.zeros((d, d)), 0.0, 1.0, 0)
-    chosen = _frequent(part.cells.codes)
+    chosen, alone = _frequent(part.cells.codes)
     codes, counts = part.cells.codes[chosen], part.cells.counts[chosen]
     if not len(codes):
-        return CellResidual(np.zeros((d, d)), 0.0, 1.0, 0)
+        return CellResidual(np.zeros((d, d)), 0.0, 1.0, alone)
     means = part.cells.means[chosen]
     sums = sums_of_cells(codes, means, np.ones(len(counts)))
     of_speakers, tables = sums.levels[0], sums.link_tables()
@@ -69,7 +70,7 @@ def cell_residual(statistics: Statistics) -> CellResidual:
     inverse, rank = _swept_inverse(sums, table)
     freedom = float(len(counts) - len(of_speakers.counts) - rank)
     if freedom <= 0.0:
-        return CellResidual(np.zeros((d, d)), 0.0, float(np.mean(1.0 / counts)), len(counts))
+        return CellResidual(np.zeros((d, d)), 0.0, float(np.mean(1.0 / counts)), len(counts) + alone)
     speakers, rows = np.searchsorted(of_speakers.index, codes[:, 0]), _swept_rows(codes, of_speakers.counts, table)
     centred = means - (of_speakers.sums / of_speakers.counts[:, None])[speakers]
     b = rows.T @ centred
@@ -79,17 +80,22 @@ def cell_residual(statistics: Statistics) -> CellResidual:
         left[start : start + ROWS] -= np.sum((block @ inverse) * block, axis=1)
     scatter = centred.T @ centred - b.T @ inverse @ b
     inverse_size = float(np.maximum(left, 0.0) @ (1.0 / counts)) / freedom
-    return CellResidual(symmetric(scatter), freedom, inverse_size, len(counts))
+    return CellResidual(symmetric(scatter), freedom, inverse_size, len(counts) + alone)
 
 
-def _frequent(codes: IntArray) -> IntArray:
-    """Rows of cells whose channels are among those with most cells, at most ``MOST_LEVELS`` of all conditions."""
-    kept, most = np.ones(len(codes), dtype=bool), MOST_LEVELS // (codes.shape[1] - 1)
+def _frequent(codes: IntArray) -> tuple[IntArray, int]:
+    """Rows of cells whose channels are among those with most cells, at most ``MOST_LEVELS`` of all conditions, but for
+    cells that have a channel to themselves; and the number of these.
+    """
+    kept, alone, most = np.ones(len(codes), dtype=bool), np.zeros(len(codes), dtype=bool), MOST_LEVELS
     for column in codes[:, 1:].T:
-        levels, sizes = np.unique(column, return_counts=True)
-        if len(levels) > most:
-            kept &= np.isin(column, levels[np.argsort(-sizes, kind="stable")[:most]])
-    return np.flatnonzero(kept)
+        _, level, sizes = np.unique(column, return_inverse=True, return_counts=True)
+        frequent = np.ones(len(sizes), dtype=bool)
+        if np.count_nonzero(sizes > 1) > most // (codes.shape[1] - 1):
+            frequent[np.argsort(-sizes, kind="stable")[most // (codes.shape[1] - 1) :]] = False
+        kept &= frequent[level.reshape(-1)]
+        alone |= (sizes == 1)[level.reshape(-1)]
+    return np.flatnonzero(kept & ~alone), int(np.count_nonzero(kept & alone))
 
 
 def _swept_inverse(sums: PatternSums, table: csr_array) -> tuple[Array, int]:
