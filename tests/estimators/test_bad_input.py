@@ -230,7 +230,7 @@ def test_fit_statistics_wants_statistics(data):
 def test_a_crossing_too_large_for_memory_is_said_before_it_is_tried(data, monkeypatch):
     X, s, c = data
     monkeypatch.setattr(plan, "MEMORY_SHARE", 1e-9)
-    with pytest.raises(MemoryError, match=r"unknowns in one system.*Lower the ranks.*eliminated: speaker"):
+    with pytest.raises(MemoryError, match=r"unknowns in one system.*Lower the ranks"):
         lay_out(Statistics.from_samples(X, s, c), (2, 2))
 
 

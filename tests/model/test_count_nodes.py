@@ -8,6 +8,7 @@ from jointplda.model.count_nodes import CountNodes, nodes_needed
 from jointplda.model.eliminated import EliminatedGram, Precision, eliminated_sums
 from jointplda.model.estep import solve, summed_moments
 from jointplda.model.layout import lay_out
+from jointplda.model.statistics import Statistics
 from oracles.dense import DenseModel
 from worlds.designs import draw_parameters, relative, statistics_of
 
@@ -72,3 +73,33 @@ def test_sums_over_eliminated_levels_are_kept_at_the_nodes():
     found, expected = gram.moments(kept, E, Jx, L), rows.moments(own, E, Jx, L)
     for name in ("total", "sums", "slots", "squares"):
         assert relative(getattr(found, name), getattr(expected, name)) < 1e-11
+
+
+@pytest.mark.parametrize("total", [5.0, 9.0, 13.0, 4.0])
+@pytest.mark.parametrize("solver", ["exact", "sampled"])
+def test_counts_that_differ_by_rounding_are_one_count(total, solver):
+    """Weights that give every speaker the same total are such counts."""
+    rng = np.random.default_rng(0)
+    n = rng.integers(3, 12, 40)
+    s = np.repeat(np.arange(40), n)
+    c = rng.integers(0, 8, len(s))
+    X = rng.normal(size=(40, 4))[s] + rng.normal(size=(8, 4))[c] + rng.normal(size=(len(s), 4))
+    statistics = Statistics.from_samples(X, s, c, sample_weight=total / n[s])
+    parameters = draw_parameters(rng, 4, (3, 2))
+    found = solve(lay_out(statistics, (3, 2), 0, solver=solver), parameters).log_likelihoods
+    assert np.isfinite(found).all()
+    counts = statistics.level_counts(0)
+    assert np.ptp(counts) < 1e-12 * total
+    assert CountNodes.of(counts).nodes == pytest.approx([total])
+
+
+def test_sums_of_very_different_counts_are_kept_group_by_group():
+    assert wide_sums(1e3).gram.shape[1] == nodes_needed(np.geomspace(1.0, 1e3, 150)) < 60
+    assert wide_sums(1e6).gram.shape[1] == 150
+
+
+def wide_sums(most):
+    counts = np.geomspace(1.0, most, 150)[:, None]
+    group = np.repeat(np.arange(150), 40)
+    sums = np.concatenate([np.ones((6_000, 3)), counts[group]], axis=1)
+    return eliminated_sums(sums, csr_array(np.ones((6_000, 2))), group, counts, 2)

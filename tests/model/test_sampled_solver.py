@@ -13,7 +13,7 @@ from jointplda.model.estep import solve, summed_moments
 from jointplda.model.layout import lay_out
 from jointplda.model.mstep import NoiseModel, Prior
 from oracles.dense import DenseModel
-from worlds.designs import DESIGNS, draw, relative, start_at_random, statistics_of, world
+from worlds.designs import DESIGNS, draw, draw_parameters, relative, start_at_random, statistics_of, world
 
 CASES = [
     (name, order)
@@ -215,3 +215,68 @@ def test_a_system_beyond_memory_is_refused_before_the_work(monkeypatch):
     monkeypatch.setattr("jointplda.model.plan._physical_memory", lambda: 1e4)
     with pytest.raises(TooLargeError, match=r"Lower the ranks, or merge rare channels"):
         fit()
+
+
+def unequal(seed, frequent=6, rare=40, d=6, weights=None):
+    """Channels of hundreds of samples beside channels of two, which vary little from one another."""
+    rng = np.random.default_rng(seed)
+    c = np.concatenate([rng.integers(0, frequent, 400 * frequent), frequent + np.repeat(np.arange(rare), 2)])
+    s = rng.integers(0, 150, len(c))
+    X = rng.normal(size=(150, d))[s] + 0.3 * (rng.normal(size=(frequent + rare, 3)) @ rng.normal(size=(3, d)))[c]
+    return X + rng.normal(size=X.shape), s, c
+
+
+def test_rare_channels_beside_frequent_ones_are_exact_with_a_complete_set_of_probes(monkeypatch):
+    monkeypatch.setattr(sampled, "DRAW_TOLERANCE", 1e-13)
+    X, s, c = unequal(0, frequent=3, rare=12, d=4)
+    other = np.random.default_rng(1).integers(0, 4, len(s)).astype(object)
+    other[::5] = None
+    for columns, ranks in (([c], (3, 2)), ([c, other], (3, 2, 1))):
+        parameters = draw_parameters(np.random.default_rng(2), 4, ranks)
+        statistics = statistics_of(X, [s.tolist(), *(column.tolist() for column in columns)])
+        layout = complete(lay_out(statistics, ranks, 0, solver="sampled"))
+        assert len(layout.solver.spectra[1].rare) == 12
+        exact = lay_out(statistics, ranks, 0, solver="exact")
+        found, expected = solve(layout, parameters), solve(exact, parameters)
+        assert found.log_likelihood == pytest.approx(expected.log_likelihood, rel=1e-11)
+        moments, other_moments = (
+            summed_moments(one, parameters, solution) for one, solution in ((layout, found), (exact, expected))
+        )
+        assert relative(moments.R, other_moments.R) < 1e-9
+        for a, b in zip(moments.levels, other_moments.levels):
+            assert relative(a.second, b.second) < 1e-9
+
+
+@pytest.mark.filterwarnings("ignore:EM did not converge")
+@pytest.mark.parametrize("seed", range(3))
+def test_fits_of_channels_of_unequal_size_agree_with_exact_ones(seed):
+    X, s, c = unequal(seed)
+    fits = [JointPLDA(channel_rank=4, max_iter=15, tol=0.0, solver=solver).fit(X, s, channels=c)
+            for solver in ("exact", "sampled")]  # fmt: skip
+    exact, other = (model.fitted_.trace.log_likelihoods[-1] for model in fits)
+    assert len(fits[1].log_likelihoods_) == 15
+    assert abs(fits[0].score(X, s, channels=c) - fits[1].score(X, s, channels=c)) < 5e-4
+    assert abs(exact - other) < 5e-3
+    assert relative(fits[1].U_ @ fits[1].U_.T, fits[0].U_ @ fits[0].U_.T) < 0.1
+
+
+def test_draws_are_doubled_where_they_show_no_gain(monkeypatch):
+    """From the optimum of exact EM, few draws lead away: EM takes more of them before it stops."""
+    rng = np.random.default_rng(8)
+    X, s, c = samples(rng, 30, each=2)
+    statistics = statistics_of(X, [s.tolist(), c[:, 0].tolist()])
+    noise = NoiseModel(False, 1e-6 * statistics.scales)
+    exact = lay_out(statistics, (8, 8), 0, solver="exact")
+    best = run_em(
+        exact, start_at_random(statistics, (8, 8), noise, rng), prior=Prior(), noise=noise, max_iter=300, tol=1e-7
+    )
+    layout = lay_out(statistics, (8, 8), 0, solver="sampled")
+    drawn = []
+    roots = krylov.inverse_roots
+    monkeypatch.setattr(sampled, "inverse_roots", lambda A, z, t: drawn.append(len(z)) or roots(A, z, t))
+    found = run_em(layout, best.parameters, prior=Prior(), noise=noise, max_iter=60, tol=0.0)
+    assert not found.converged
+    assert set(drawn) >= {8, 16}
+    first = layout.solver.probes
+    assert np.array_equal(layout.solver.refined.probes[:8], first)
+    assert replace(layout.solver, probes=np.ones((64, 3))).refined is None

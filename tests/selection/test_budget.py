@@ -106,7 +106,7 @@ def test_what_is_left_out_is_said():
         assert not budget.allows(other)
     text = (
         r"budget of the search \(2 s\) does not suffice to try 8 columns of U instead of 4 for the 10 channels of "
-        r"'channel'; noise prior 0.3; interaction 'full'. JointPLDACV\(budget=10\) does."
+        r"'channel'; noise prior 0.3; interaction full. JointPLDACV\(budget=10\) does."
     )
     with pytest.warns(DataWarning, match=text):
         budget.warn(chosen)

@@ -275,7 +275,7 @@ class BasePLDA(ModelEstimator):
         fitted = fit(statistics, settings, start=start, callback=self.callback)
         used = statistics.with_conditions(settings.conditions_used)
         try:
-            fitted = fitted.with_training(training_posterior(used, fitted.used))
+            fitted = fitted.with_training(training_posterior(used, fitted.used, settings.solver))
         except KeyboardInterrupt:
             warn("Interrupted: the model is kept without the posterior of its training channels and speakers.")
         self._take(fitted)

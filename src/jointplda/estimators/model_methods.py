@@ -249,7 +249,10 @@ class ModelMethods:
         return self._scorer().channel_posterior(self._transformed(X), channel_weights, condition)
 
     def log_likelihood(self, X: Any, y: Any, channels: Any = None) -> float:
-        """Exact log p(M) of labelled samples, all latents integrated out, in nats.
+        """Log p(M) of labelled samples, all latents integrated out, in nats.
+
+        It is exact, but for samples of so many channels that the solver is sampled (see ``solver``): then it is an
+        estimate.
 
         Parameters
         ----------
@@ -281,7 +284,8 @@ class ModelMethods:
         """
         matrix = self._checked(X)
         fitted = self._scorer().fitted
-        return posterior(matrix, y, self._conditions(channels, len(matrix)), fitted.parameters)
+        channels = self._conditions(channels, len(matrix))
+        return posterior(matrix, y, channels, fitted.parameters, fitted.settings.solver)
 
     def _statistics(self, X: Any, y: Any, channels: Any, sample_weight: Any = None) -> Statistics:
         matrix, cells = self._checked(X), self._scorer().fitted.interacts
@@ -291,7 +295,8 @@ class ModelMethods:
     def _log_likelihood(self, statistics: Statistics) -> float:
         fitted = self._scorer().fitted
         kept = [k for k, rank in enumerate(fitted.channel_ranks) if rank]
-        return solve_samples(statistics.with_conditions(kept), fitted.used)[1].log_likelihood
+        statistics = statistics.with_conditions(kept)
+        return solve_samples(statistics, fitted.used, solver=fitted.settings.solver)[1].log_likelihood
 
     def _conditions(self, channels: Any, n: int) -> Any:
         """Channels with one column per condition of the fitted model, in the order of training."""

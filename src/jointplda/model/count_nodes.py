@@ -13,6 +13,8 @@ from jointplda._typing import Array
 
 DIGITS = 38.0  # log of the accuracy, beyond that of double precision
 SPARE = 4
+ROUNDING = 1e-12
+WIDEST = 1e4
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,8 @@ class CountNodes:
     def of(cls, counts: Array) -> "CountNodes":
         """Nodes for these counts, all above 0; the distinct counts themselves where they are fewer."""
         distinct, which = np.unique(counts, return_inverse=True)
+        if distinct[-1] <= distinct[0] * (1.0 + ROUNDING):  # equal but for rounding, as sums of weights are
+            return cls(np.array([distinct.mean()]), np.ones((len(counts), 1)))
         number = nodes_needed(counts)
         if len(distinct) <= number:
             return cls(distinct, np.eye(len(distinct))[which.reshape(-1)])
@@ -50,7 +54,15 @@ class CountNodes:
 def nodes_needed(counts: Array) -> int:
     """The number of nodes that stand for counts in this range, to double precision."""
     half = 0.5 * float(np.log(counts.max()) - np.log(counts.min()))
-    if half == 0.0:
+    if half <= 0.5 * ROUNDING:
         return 1
     rho = np.pi / half + np.sqrt(1.0 + (np.pi / half) ** 2)
     return SPARE + int(np.ceil(DIGITS / np.log(rho)))
+
+
+def too_wide(counts: Array) -> bool:
+    """Whether sums of squares over levels with these counts lose digits at the nodes.
+
+    The nodes miss a function of n by a share of its largest value, and sums of n samples are as large as n.
+    """
+    return bool(counts.max() > WIDEST * counts.min())

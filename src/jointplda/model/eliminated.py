@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 
 from jointplda._typing import Array, IntArray
 from jointplda.linalg import inverses
-from jointplda.model.count_nodes import CountNodes
+from jointplda.model.count_nodes import CountNodes, too_wide
 
 GRAM_BYTES = 2e9
 BUILT_FOR = 25  # iterations, over which the work of the Gram matrices is spread
@@ -226,7 +226,8 @@ def eliminated_sums(
     """
     K, width = sums.shape
     q, (G, n_parts) = width + slots.shape[1] + 1, counts.shape
-    nodes = CountNodes.of(counts[:, 0]) if n_parts == 1 else CountNodes.each(G)
+    group_by_group = n_parts > 1 or too_wide(counts)
+    nodes = CountNodes.each(G) if group_by_group else CountNodes.of(counts[:, 0])
     J = nodes.weights.shape[1]
     if keep_rows or not gram_pays(K, rank, n_parts, width, q, J, G):
         return EliminatedRows(sums, slots, group, n_parts)
@@ -240,4 +241,4 @@ def eliminated_sums(
             u = np.concatenate([sums[rows], slots[rows].toarray(), ones], axis=1)
             used = np.flatnonzero(weights)
             gram[:, used] += (u.T @ u)[:, None] * weights[used, None]
-    return EliminatedGram(gram, counts if n_parts > 1 else nodes.nodes[:, None], width)
+    return EliminatedGram(gram, counts if group_by_group else nodes.nodes[:, None], width)

@@ -107,10 +107,12 @@ def make_plan(
     return plan
 
 
-def estimated_work(statistics: Statistics, ranks: tuple[int, ...], solver: str = "auto") -> float:
+def estimated_work(
+    statistics: Statistics, ranks: tuple[int, ...], solver: str = "auto", eliminated: int | None = None
+) -> float:
     """The work of an iteration; infinite where the plan is refused."""
     try:
-        return make_plan(statistics, ranks, solver=solver).work
+        return make_plan(statistics, ranks, eliminated, solver).work
     except TooLargeError:
         return math.inf
 

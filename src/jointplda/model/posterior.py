@@ -16,7 +16,10 @@ from jointplda.model.estep import Solution, solve
 from jointplda.model.interaction.cell_means import cell_means, with_cell_factor
 from jointplda.model.layout import Layout, lay_out
 from jointplda.model.parameters import Parameters
+from jointplda.model.plan import EXACT, estimated_work
 from jointplda.model.statistics import Statistics, encode_all
+
+QUICK_WORK = 2e11  # operations: some seconds
 
 
 @dataclass(frozen=True)
@@ -55,29 +58,43 @@ class Posterior:
 
 
 def solve_samples(
-    statistics: Statistics, parameters: Parameters, eliminated: int | None = None, *, keep_rows: bool = False
+    statistics: Statistics,
+    parameters: Parameters,
+    eliminated: int | None = None,
+    *,
+    keep_rows: bool = False,
+    solver: str = "auto",
 ) -> tuple[Layout, Solution]:
     """The layout of samples, and the posterior of the latents that they share under a model with the same factors.
 
-    If the model has a cell, the layout is that of the means of cells, whose noise is (1/n + kappa) C or has a factor
-    G. The log-likelihood is that of the samples.
+    One solution may take longer than an iteration of EM: it is exact where that takes some seconds, unless another
+    ``solver`` is asked for. If the model has a cell, the layout is that of the means of cells, whose noise is
+    (1/n + kappa) C or has a factor G. The log-likelihood is that of the samples.
     """
     cell = parameters.cell
     if cell is None:
-        layout = lay_out(statistics, parameters.ranks, eliminated, keep_rows)
+        layout = _laid_out(statistics, parameters.ranks, eliminated, keep_rows, solver)
         return layout, solve(layout, parameters)
     means, within = cell_means(statistics)
     if cell.kappa is None:
         means = with_cell_factor(means)
     else:
         parameters = parameters.without_cell()
-    layout = lay_out(means, parameters.ranks, eliminated, keep_rows)
+    layout = _laid_out(means, parameters.ranks, eliminated, keep_rows, solver)
     solution = solve(layout, parameters, cell.kappa or 0.0)
     log_likelihoods = solution.log_likelihoods + within.log_likelihood(*inverse(parameters.noise))
     return layout, replace(solution, log_likelihoods=log_likelihoods)
 
 
-def posterior(X: Any, y: Any, channels: Any, parameters: Parameters) -> Posterior:
+def _laid_out(
+    statistics: Statistics, ranks: tuple[int, ...], eliminated: int | None, keep_rows: bool, solver: str
+) -> Layout:
+    if solver == "auto" and estimated_work(statistics, ranks, EXACT, eliminated) <= QUICK_WORK:
+        solver = EXACT
+    return lay_out(statistics, ranks, eliminated, keep_rows, solver)
+
+
+def posterior(X: Any, y: Any, channels: Any, parameters: Parameters, solver: str = "auto") -> Posterior:
     """Posterior of all latents given labelled samples; the conditions in ``channels`` are those of the parameters."""
     matrix = sample_matrix.as_matrix(X)
     codes, labels, _ = encode_all(y, channels, len(matrix))
@@ -85,7 +102,7 @@ def posterior(X: Any, y: Any, channels: Any, parameters: Parameters) -> Posterio
     factors = [k for k, factor in enumerate(parameters.without_cell().factors) if k == 0 or factor.rank]
     statistics = Statistics.from_samples(matrix, y, channels, cells=used.cell is not None)
     statistics = statistics.with_conditions([k - 1 for k in factors[1:]])
-    layout, solution = solve_samples(statistics, used, keep_rows=True)
+    layout, solution = solve_samples(statistics, used, keep_rows=True, solver=solver)
     look = _Lookup(layout, used.of_cell_means(1.0), solution)  # samples without a label are cells of their own
     posteriors = []
     for k, levels in enumerate(labels):

@@ -106,7 +106,9 @@ def posterior_fits_in_memory(statistics: Statistics, ranks: tuple[int, ...]) -> 
     return unknowns <= MEAN_NUMBERS and statistics.n_speakers * ranks[0] <= SPEAKER_NUMBERS
 
 
-def training_posterior(statistics: Statistics, parameters: Parameters) -> TrainingPosterior | None:
+def training_posterior(
+    statistics: Statistics, parameters: Parameters, solver: str = "auto"
+) -> TrainingPosterior | None:
     """Posterior of the latents of training, or None where it is too large to keep.
 
     ``statistics`` and ``parameters`` have the same conditions, all of rank 1 or more.
@@ -114,7 +116,7 @@ def training_posterior(statistics: Statistics, parameters: Parameters) -> Traini
     ranks = parameters.without_cell().ranks
     if not posterior_fits_in_memory(statistics, ranks):
         return None
-    layout, solution = solve_samples(statistics, parameters, eliminated=0, keep_rows=True)
+    layout, solution = solve_samples(statistics, parameters, eliminated=0, keep_rows=True, solver=solver)
     means = np.concatenate([np.zeros(0), *(x.ravel() for x in solution.coupled.means)])
     whole = len(means) <= CHANNEL_UNKNOWNS and layout.plan.solver == EXACT
     return TrainingPosterior(

@@ -33,8 +33,10 @@ class Budget:
         Candidates that were too costly to try.
     needed : float
         Seconds that would have been enough for all of them.
-    fitted : set of ModelSettings
-        What EM was run for.
+    front_end : str
+        Name of the front end of the candidates that are asked about.
+    fitted : set of (str, ModelSettings)
+        Front ends and settings that EM was run for.
     known : dict
         Seconds of an iteration, by the same settings.
     """
@@ -45,7 +47,8 @@ class Budget:
     spent: float = 0.0
     left_out: list[ModelSettings] = field(default_factory=list)
     needed: float = 0.0
-    fitted: set[ModelSettings] = field(default_factory=set)
+    front_end: str = ""
+    fitted: set[tuple[str, ModelSettings]] = field(default_factory=set)
     known: dict[ModelSettings, float] = field(default_factory=dict)
 
     def candidate(self, settings: ModelSettings, iterations: int = ITERATIONS) -> float:
@@ -53,7 +56,7 @@ class Budget:
 
         A candidate whose fits were made for another, since they differ only in what follows EM, takes none.
         """
-        if settings.of_em in self.fitted:
+        if (self.front_end, settings.of_em) in self.fitted:
             return 0.0
         same = settings.of_em
         if same not in self.known:
@@ -87,7 +90,8 @@ class Budget:
         no rank is within the budget, the widest is taken that costs little more than the narrowest, and the budget is
         raised to what a search takes then. One that is not confounded tries more columns afterwards.
         """
-        ranks, settings = list(settings.channel_rank), replace(settings, noise_prior=1.0, speaker_prior=1.0)
+        ranks, given = list(settings.channel_rank), settings
+        settings = replace(settings, noise_prior=1.0, speaker_prior=1.0)
 
         def cost() -> float:
             return self.search(replace(settings, channel_rank=tuple(ranks)), confounded=confounded)
@@ -106,8 +110,8 @@ class Budget:
         self.seconds = max(self.seconds, cost() / share) if math.isfinite(cost()) else self.seconds
         if confounded and tuple(ranks) != settings.channel_rank:
             following = next(wider for wider, _ in reversed(tried) if sum(wider) > sum(ranks))
-            self.left_out.append(replace(settings, channel_rank=following))  # no trial of such data could choose it
-            self.needed = self.search(self.left_out[-1], confounded=True)
+            self.left_out.append(replace(given, channel_rank=following))  # no trial of such data could choose it
+            self.needed = self.search(replace(settings, channel_rank=following), confounded=True)
         return tuple(ranks)
 
     def allows(self, settings: ModelSettings, iterations: int = ITERATIONS) -> bool:
@@ -121,21 +125,23 @@ class Budget:
     def spend(self, settings: ModelSettings) -> None:
         """Count the fits of a candidate."""
         self.spent += self.candidate(settings)
-        self.fitted.add(settings.of_em)
+        self.fitted.add((self.front_end, settings.of_em))
 
     def warn(self, chosen: ModelSettings) -> None:
         """Say what was left out, beside the settings chosen."""
         words = []
         for settings in self.left_out:
-            for k, (rank, other) in enumerate(zip(chosen.channel_rank, settings.channel_rank, strict=True)):
-                if rank and other > rank:
-                    name, channels = self.statistics.conditions[k], len(self.statistics.labels[1 + k])
-                    words.append(f"{other} columns of U instead of {rank} for the {channels:,} channels of {name!r}")
-            if settings.interaction not in (chosen.interaction, 0.0):
-                words.append(f"interaction {settings.interaction!r}")
-            words += [
-                f"{name.replace('_', ' ')} {getattr(settings, name):g}"
-                for name in ("noise_prior", "speaker_prior")
+            wider = [
+                f"{other} columns of U instead of {rank} for the {len(labels):,} channels of {name!r}"
+                for rank, other, labels, name in zip(
+                    chosen.channel_rank, settings.channel_rank, self.statistics.labels[1:], self.statistics.conditions,
+                    strict=True,
+                )
+                if rank and other > rank
+            ]  # fmt: skip
+            words += wider or [
+                f"{name.replace('_', ' ')} {getattr(settings, name)}"
+                for name in ("interaction", "noise_prior", "speaker_prior")
                 if getattr(settings, name) != getattr(chosen, name)
             ]
         if words:

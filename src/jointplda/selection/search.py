@@ -176,7 +176,7 @@ class Search:
     def _refined(self, best: CandidateResult) -> CandidateResult:
         """Try changes of one setting each, the cheapest first, and keep what is clearly better."""
         options = {"confounded": self.design.confounded, "channel_priors": self.channel_priors is None}
-        changed = changed_settings(best.candidate, self.forms, **options)
+        changed, self.budget.front_end = changed_settings(best.candidate, self.forms, **options), best.front_end
         for candidate in sorted(changed, key=self.budget.candidate):
             if self.budget.allows(candidate):
                 result = self.attempt(self._front_end(best), candidate)
@@ -213,7 +213,7 @@ class Search:
 
     def attempt(self, front_end: FrontEnd, candidate: ModelSettings) -> CandidateResult:
         """Fit a candidate to the speakers of all other folds and score those of each, unless this was done before."""
-        recipe = Recipe(front_end, candidate)
+        recipe, self.budget.front_end = Recipe(front_end, candidate), front_end.name
         if recipe not in self.tried:
             began = time.perf_counter()
             number = len(self.folds.splits)

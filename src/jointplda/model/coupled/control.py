@@ -12,6 +12,7 @@ they are taken with the noise precision averaged over parts, so that the precisi
 import numpy as np
 
 from jointplda._typing import Array
+from jointplda.linalg import spans
 from jointplda.model.coupled.preconditioner import FactorRoot, PreconditionerRoot
 from jointplda.model.coupled.product import Product
 from jointplda.model.coupled.solver import Blocks, CovarianceSums
@@ -40,20 +41,24 @@ def _exact(product: Product, root: PreconditionerRoot) -> CovarianceSums:
     for k, own in roots.items():
         ones = np.ones(len(own.spectrum.totals))
         by_level[k] = _over_levels(own, ones) + float(np.sum(own.spectrum.leading**2)) * moved[k, k]
-    with_eliminated = {}
+    R = len(mean.b)
+    with_eliminated = {kind: np.zeros((R, len(roots[kind[1]].W))) for kind in product.precision.J}
+    eliminated = np.zeros((1 + len(links.eliminated_parts), R, R))
+    for k, own in roots.items():
+        places = spans((1 + len(own.spectrum.values), len(own.spectrum.rare)))
+        for (W, variances), place in zip(own.variances, places, strict=True):
+            JW = mean.J[k].T @ W
+            for at, factor in product.precision.J:
+                if factor == k:
+                    crosses = counts.crosses[at, k][:, place] @ variances
+                    with_eliminated[at, k] += (JW * (inverse.T @ crosses)) @ W.T
+            for w, v in enumerate(counts.squares[k]):
+                for column, omega in zip(JW.T, (v[:, place] @ variances).T, strict=True):
+                    eliminated[w] += ((inverse * omega[:, None]).T @ inverse) * np.outer(column, column)
     for at, k in product.precision.J:
-        JW = mean.J[k].T @ roots[k].W
-        with_eliminated[at, k] = (JW * (inverse.T @ counts.crosses[at, k] @ roots[k].variances)) @ roots[k].W.T
         for m in roots:
             J = mean.J[m].T * (inverse.T @ counts.moved_crosses[at, k, m])[:, None]
             with_eliminated[at, k] += J @ moved[m, k]
-    R = len(mean.b)
-    eliminated = np.zeros((1 + len(links.eliminated_parts), R, R))
-    for k, own in roots.items():
-        JW = mean.J[k].T @ own.W
-        for w, v in enumerate(counts.squares[k]):
-            for column, omega in zip(JW.T, (v @ own.variances).T, strict=True):
-                eliminated[w] += ((inverse * omega[:, None]).T @ inverse) * np.outer(column, column)
     for (k, m), weights in counts.moved.items():
         block = mean.J[k].T @ moved[k, m] @ mean.J[m]
         block = block if k == m else block + block.T
@@ -64,7 +69,8 @@ def _exact(product: Product, root: PreconditionerRoot) -> CovarianceSums:
 
 def _over_levels(root: FactorRoot, weights: Array) -> Array:
     """sum_b w_b (M^-1)_bb without what Z adds, (r, r)."""
-    scaled = weights / root.spectrum.totals
-    v = np.concatenate([[scaled.sum()], scaled @ root.spectrum.vectors**2])
-    result: Array = (root.W * (v @ root.variances)) @ root.W.T
-    return result
+    spectrum = root.spectrum
+    scaled = weights[spectrum.frequent] / spectrum.totals[spectrum.frequent]
+    frequent = np.concatenate([[scaled.sum()], scaled @ spectrum.vectors**2])
+    pieces = zip(root.variances, (frequent, weights[spectrum.rare]), strict=True)
+    return np.asarray(sum((W * (v @ variances)) @ W.T for (W, variances), v in pieces))

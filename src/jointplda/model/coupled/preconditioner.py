@@ -7,10 +7,14 @@ For one coupled factor, with n_s the counts of eliminated level s, E = diag(e_b)
 where K is the mean of n_s J L_s^-1 J' over samples. The eigenvalues h of E^-1/2 H E^-1/2 lie in [0, 1], and those of K
 relative to G + I / mean(e), kappa_r, in [0, 1). In the eigenvectors T and W of both, M is diagonal: 1 - h kappa_r.
 
+Levels with few samples are blocks of their own: beside channels of a thousand samples the I / mean(e) of a channel of
+two would stand for next to nothing.
+
 Several factors have such a block each. They hang together most where all levels of one move against all levels of
 another, so M is also exact on the leading eigenvector of every factor.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,10 +32,12 @@ LEAST = 1e-10  # of an eigenvalue
 
 @dataclass(frozen=True)
 class FactorRoot:
-    """F with M^-1 = F F', for one factor: F Y = E^-1/2 f(Y Q) W', with Y (levels, m, r) and W = C^-T Q.
+    """F with M^-1 = F F', for one factor.
 
-    Q are the eigenvectors of C^-1 K C^-T, where C C' = G + I / mean(e). F is the same whatever their signs, and so a
-    continuous function of the parameters.
+    On frequent levels F Y = E^-1/2 f(Y Q) W', with Y (levels, m, r) and W = C^-T Q. Q are the eigenvectors of
+    C^-1 K C^-T, where C C' = G + I / mean(e). On a rare level M is e_b (G - s K) + I, with s the ``rare_share``, and F
+    its symmetric root: with the eigenvectors R and eigenvalues g of G - s K, R diag(e_b g + 1)^-1/2 R'. F is the same
+    whatever the signs of eigenvectors, and so a continuous function of the parameters.
     """
 
     spectrum: Spectrum
@@ -39,12 +45,15 @@ class FactorRoot:
     W: Array
     leading: Array
     rest: Array
+    R: Array
+    rare: Array
     log_determinant: float
 
     @classmethod
     def of(cls, spectrum: Spectrum, G: Array, K: Array) -> "FactorRoot":
         """The root for these G and K (r, r)."""
-        unit = 1.0 / spectrum.totals.mean()
+        totals = spectrum.totals[spectrum.frequent]
+        unit = 1.0 / totals.mean()
         C = cholesky(symmetric(G) + unit * np.eye(len(G)))
         Cinv = np.linalg.inv(C)
         kappa, Q = np.linalg.eigh(symmetric(Cinv @ K @ Cinv.T))
@@ -52,14 +61,21 @@ class FactorRoot:
         leading, rest = 1.0 - np.outer(spectrum.values, kappa), 1.0 - spectrum.rest * kappa
         leading, rest = np.maximum(leading, LEAST), np.maximum(rest, LEAST)
         (B, q), r = spectrum.vectors.shape, len(G)
-        log_det = r * float(np.log(spectrum.totals).sum()) + 2.0 * B * float(np.log(np.diagonal(C)).sum())
+        log_det = r * float(np.log(totals).sum()) + 2.0 * B * float(np.log(np.diagonal(C)).sum())
         log_det += float(np.log(leading).sum()) + (B - q) * float(np.log(rest).sum())
-        return cls(spectrum, Q, Cinv.T @ Q, leading**-0.5, rest**-0.5, log_det)
+        g, R = np.linalg.eigh(symmetric(G - spectrum.rare_share * K))
+        rare = np.outer(spectrum.totals[spectrum.rare], np.maximum(g, 0.0)) + 1.0
+        log_det += float(np.log(rare).sum())
+        return cls(spectrum, Q, Cinv.T @ Q, leading**-0.5, rest**-0.5, R, rare**-0.5, log_det)
 
     @property
-    def variances(self) -> Array:
-        """What each entry of v of ``MeanCounts`` counts in M^-1, by column of W: (1 + q, r)."""
-        return np.concatenate([self.rest[None] ** 2, self.leading**2 - self.rest**2])
+    def variances(self) -> tuple[tuple[Array, Array], ...]:
+        """Matrices (r, r), and what each entry of v of ``MeanCounts`` counts in M^-1 along their columns.
+
+        They are W with (1 + q, r) for frequent levels, and R with (rare, r).
+        """
+        frequent = np.concatenate([self.rest[None] ** 2, self.leading**2 - self.rest**2])
+        return (self.W, frequent), (self.R, self.rare**2)
 
     @property
     def moving(self) -> Array:
@@ -69,11 +85,33 @@ class FactorRoot:
 
     def times(self, Y: Array) -> Array:
         """F Y for Y (levels, m, r)."""
-        return (self._filtered(Y @ self.Q) / np.sqrt(self.spectrum.totals)[:, None, None]) @ self.W.T
+
+        def frequent(Y: Array) -> Array:
+            return (self._filtered(Y @ self.Q) / self._roots) @ self.W.T
+
+        return self._split(Y, frequent)
 
     def transposed_times(self, X: Array) -> Array:
         """F' X for X (levels, m, r)."""
-        return self._filtered((X @ self.W) / np.sqrt(self.spectrum.totals)[:, None, None]) @ self.Q.T
+
+        def frequent(X: Array) -> Array:
+            return self._filtered((X @ self.W) / self._roots) @ self.Q.T
+
+        return self._split(X, frequent)
+
+    @property
+    def _roots(self) -> Array:
+        result: Array = np.sqrt(self.spectrum.totals[self.spectrum.frequent])[:, None, None]
+        return result
+
+    def _split(self, X: Array, frequent: Callable[[Array], Array]) -> Array:
+        """A function of the frequent levels, and the symmetric root of the rare ones."""
+        if not len(self.spectrum.rare):
+            return frequent(X)
+        result = np.empty_like(X)
+        result[self.spectrum.frequent] = frequent(X[self.spectrum.frequent])
+        result[self.spectrum.rare] = ((X[self.spectrum.rare] @ self.R) * self.rare[:, None]) @ self.R.T
+        return result
 
     def _filtered(self, Y: Array) -> Array:
         T = self.spectrum.vectors
@@ -131,7 +169,7 @@ class PreconditionerRoot:
         """(I + Z (A_c^-1/2 - I) Z') y for the pieces (levels, m, r) of y."""
         if len(pieces) == 1:
             return pieces
-        leading = [root.spectrum.vectors[:, 0] for root in self.roots.values()]
+        leading = [root.spectrum.direction for root in self.roots.values()]
         inside = np.concatenate([np.tensordot(t, y, 1) for t, y in zip(leading, pieces, strict=True)], axis=1)
         moved = inside @ self._root_change
         spots = zip(leading, pieces, self.places.values(), strict=True)
