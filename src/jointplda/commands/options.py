@@ -102,7 +102,7 @@ allow_missing = cloup.option(
 )
 seed = cloup.option("--seed", type=int, default=0, show_default=True, help="Seed of the random numbers.")
 budget = cloup.option(
-    "--budget", type=click.FloatRange(1), metavar="SECONDS", show_default="60",
+    "--budget", type=click.FloatRange(1), metavar="SECONDS", show_default="40",
     help="Time that the fits of the search may take: with many channels it decides how many columns of U are tried.",
 )  # fmt: skip
 draws = cloup.option(

@@ -18,7 +18,7 @@ SPARSE = 7.0  # of a sparse table and a few vectors
 GATHERED = 6.0  # of many small matrices
 FACTORED = 1.3  # of a Cholesky factor and an inverse
 KERNELS, BLOCKS = 4.0, 4.0  # of the blocks of an exact system: the matrices that they are sums of, and the sums
-PROBES, MEAN_STEPS = 8, 2.5  # of the sampled solver; the means take so many times the steps of a probe
+PROBES, MEAN_STEPS = 8, 3.0  # of the sampled solver; the means take so many times the steps of a probe
 LEVELS_KEPT = (300, 32)
 MOVED = 500.0  # of a latent in a step, which is read and written
 PAIR_BYTES, WAITING = 60.0, 3e5  # tables of linked pairs, and of those that wait while they are built
@@ -123,7 +123,7 @@ def sampled_cost(sizes: Sizes) -> Cost:
         kept = n if n <= LEVELS_KEPT[0] else LEVELS_KEPT[1]
         product += n * r * (5.0 * ((3.0 + sizes.parts) * r + 2.0 * P * R) + 8.0 * kept + MOVED)
     links = sizes.entries / max(sum(sizes.levels), 1)  # with few, speakers tell little of how channels hang together
-    steps = 3.0 + 15.0 / np.sqrt(max(links, 1.0))
+    steps = 3.0 + 24.0 / np.sqrt(max(links, 1.0))
     sums = 2.0 * PROBES * K * R**2 * (1.0 + 0.5 * (1.0 + P))
     work = (PROBES + MEAN_STEPS) * steps * product + 2.0 * (PROBES * product + sums)
     return Cost(work, 8.0 * PROBES * (sizes.unknowns * (steps + 6.0) + 4.0 * R * min(K, 2000)))

@@ -13,7 +13,7 @@ from jointplda.model.plan import FLOPS, Plan
 from jointplda.model.settings import ModelSettings
 from jointplda.model.statistics import Statistics
 
-SECONDS = 60.0
+SECONDS = 40.0
 ITERATIONS = 14  # of EM, of a candidate whose fit starts where that of another ended
 FITS, FITS_IF_CONFOUNDED = 17, 9  # of a fold, in a usual search
 CANDIDATES, PAIR_WORK = 25, 1.6e4  # of a usual search, and operations that score a pair and sort it

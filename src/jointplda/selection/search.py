@@ -186,8 +186,8 @@ class Search:
     def _widened(self, best: CandidateResult) -> CandidateResult:
         """Double the columns of each U that started with fewer than its channels support, while that is better.
 
-        Where fewer columns won, twice those of the start are still tried once: one column may do worse than none, and
-        ten better.
+        The prior of a narrow U is chosen anew at every width, since it gives U the columns that it lacks. Where fewer
+        columns won, twice those of the start are still tried once: one column may do worse than none, and ten better.
         """
         if self.design.confounded:
             return best
@@ -198,14 +198,27 @@ class Search:
                 same = [one for one in self.tried.values() if one.front_end == best.front_end]
                 base = min((one for one in same if one.candidate.channel_rank[k] == first[k]), key=_criterion)
             while 0 < (rank := base.candidate.channel_rank[k]) < most:
+                base = self._with_prior(base, k)
+                best = base if worse(best, base) else best
                 ranks = with_value(base.candidate.channel_rank, k, min(2 * rank, most))
                 candidate = replace(base.candidate, channel_rank=ranks)
                 if not self.budget.allows(candidate, candidate.max_iter):
                     break
-                result = self.attempt(self._front_end(best), candidate)
+                result = self._with_prior(self.attempt(self._front_end(best), candidate), k)
                 if not worse(best, result):
                     break
                 best = base = result
+        return best
+
+    def _with_prior(self, best: CandidateResult, k: int) -> CandidateResult:
+        """The best prior of the U of condition k, by steps while they are better; they take no fits."""
+        while self.channel_priors is None:
+            priors = best.candidate.channel_prior
+            steps = [replace(best.candidate, channel_prior=with_value(priors, k, s)) for s in neighbours(priors[k])]
+            result = min((self.attempt(self._front_end(best), one) for one in steps), key=_criterion)
+            if not worse(best, result):
+                break
+            best = result
         return best
 
     def _front_end(self, result: CandidateResult) -> FrontEnd:
