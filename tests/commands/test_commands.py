@@ -159,7 +159,7 @@ def test_a_plan_of_a_search_counts_all_its_fits(files):
     assert plan.iterations == 17 * 3 * 5 + 5
     assert plan.ranks[1] == 3
     assert plan.beside > 4 * 14.0 * train.X.size * train.X.shape[1]
-    assert model.set_params(budget=1.0).plan(train.X, train.speaker, train.language).ranks[1] == 1
+    assert model.set_params(budget=1.0).plan(train.X, train.speaker, train.language).ranks[1] == 3  # cost little more
     with pytest.raises(InputError, match="at least 4 speakers"):
         model.plan(train.X[:6], [0, 0, 1, 1, 2, 2])
 

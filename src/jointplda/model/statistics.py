@@ -1,7 +1,6 @@
 """Sufficient statistics: the samples are read once, and EM never sees them again."""
 
-import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
@@ -13,9 +12,8 @@ from jointplda import sample_matrix
 from jointplda._typing import AnyArray, Array, BoolArray, IntArray
 from jointplda.errors import Advice, InputError
 from jointplda.labels import MISSING, ConditionColumns, conditions, encode, match_conditions
-from jointplda.linalg import add_by_level, symmetric
-from jointplda.model.cell_sums import CellSums
-from jointplda.model.sums import Levels, PatternSums, summed_links
+from jointplda.model.row_sums import pattern_sums, patterns
+from jointplda.model.sums import PatternSums
 from jointplda.storage.records import read_record, write_record
 
 Pattern = tuple[bool, ...]
@@ -121,13 +119,13 @@ class Statistics:
             problem = f"expected finite numbers of shape ({matrix.shape[1]},), got shape {shift.shape}."
             raise InputError(problem, parameter="shift")
         parts = {}
-        for key, members in _patterns(codes[:, 1:]):
+        for key, members in patterns(codes[:, 1:]):
             if len(members) == len(codes):
-                parts[key] = _pattern_sums(matrix, rows, codes, weights, shift, cells)
+                parts[key] = pattern_sums(matrix, rows, codes, weights, shift, cells)
                 continue
             part_rows = members if rows is None else rows[members]
             part_weights = None if weights is None else weights[members]
-            parts[key] = _pattern_sums(matrix, part_rows, codes[members], part_weights, shift, cells)
+            parts[key] = pattern_sums(matrix, part_rows, codes[members], part_weights, shift, cells)
         return cls(labels, conditions, shift, parts)
 
     @classmethod
@@ -326,70 +324,6 @@ def encode_all(
         rows = np.flatnonzero(codes[0] == MISSING)[:5].tolist()
         raise InputError(f"every sample needs a speaker, and row(s) {rows} have none.", parameter="y")
     return np.stack(codes, axis=1), tuple(labels), names
-
-
-def _patterns(codes: IntArray) -> Iterator[tuple[Pattern, IntArray]]:
-    """Each missing-label pattern of the codes (n, conditions), and the rows that have it."""
-    powers = 2 ** np.arange(codes.shape[1])
-    numbers = (codes != MISSING) @ powers
-    for number in np.flatnonzero(np.bincount(numbers)):
-        yield tuple(bool(number & power) for power in powers), np.flatnonzero(numbers == number)
-
-
-def _pattern_sums(
-    matrix: AnyArray, rows: IntArray | None, codes: IntArray, weights: Array | None, shift: Array, cells: bool
-) -> PatternSums:
-    n, d = len(codes), matrix.shape[1]
-    weight = np.ones(n) if weights is None else weights
-    factors = [k for k in range(codes.shape[1]) if codes[0, k] != MISSING]
-    local = {k: _numbered(codes[:, k]) for k in factors}
-    n_factors = codes.shape[1]
-    if cells:
-        local[n_factors] = _numbered_rows(codes[:, factors])
-    sums = {k: np.zeros((len(levels), d)) for k, (levels, _) in local.items()}
-    places = {k: np.empty(len(levels), dtype=np.int64) for k, (levels, _) in local.items()}
-    scatter, room = np.zeros((d, d)), np.empty((min(n, sample_matrix.CHUNK_ROWS), d))
-    for piece, values in sample_matrix.chunks(matrix, rows):
-        values = np.subtract(values, shift, out=room[: len(values)])
-        w = None if weights is None else weights[piece]
-        scatter += values.T @ (values if w is None else values * w[:, None])
-        for k in sums:
-            add_by_level(sums[k], local[k][1][piece], values, places[k], w)
-    cell_sums = None
-    if cells:
-        distinct, which = local.pop(n_factors)
-        counts = np.bincount(which, weight, len(distinct)).astype(np.float64)
-        cell_sums = CellSums(distinct, counts, sums[n_factors])
-    return PatternSums(
-        count=float(weight.sum()),
-        total=sums[0].sum(axis=0),
-        scatter=symmetric(scatter),
-        levels={
-            k: Levels(index, np.bincount(code, weight, len(index)).astype(np.float64), sums[k])
-            for k, (index, code) in local.items()
-        },
-        links={(k, j): summed_links(codes[:, k], codes[:, j], weight) for k in factors for j in factors if k < j},
-        cells=cell_sums,
-        weighted=weights is not None and bool((weights != 1.0).any()),
-    )
-
-
-def _numbered(codes: IntArray) -> tuple[IntArray, IntArray]:
-    """The distinct codes (n,), all at least 0, in order, and the position of each among them."""
-    used = np.flatnonzero(np.bincount(codes))
-    position = np.empty(int(used[-1]) + 1, dtype=np.int64)
-    position[used] = np.arange(len(used))
-    return used, position[codes]
-
-
-def _numbered_rows(codes: IntArray) -> tuple[IntArray, IntArray]:
-    """The distinct rows of codes (n, k), in order, and the position of each among them."""
-    sizes = tuple((codes.max(axis=0) + 1).tolist())
-    if math.prod(sizes) > np.iinfo(np.int64).max:
-        distinct, which = np.unique(codes, axis=0, return_inverse=True)
-        return distinct, which.reshape(-1)
-    keys, which = np.unique(np.ravel_multi_index(tuple(codes.T), sizes), return_inverse=True)
-    return np.stack(np.unravel_index(keys, sizes), axis=1).astype(np.int64), which.reshape(-1)
 
 
 def _checked_chunk(chunk: Any) -> Sequence[Any]:
