@@ -19,6 +19,7 @@ GATHERED = 6.0  # of many small matrices
 FACTORED = 1.3  # of a Cholesky factor and an inverse
 KERNELS, BLOCKS = 4.0, 4.0  # of the blocks of an exact system: the matrices that they are sums of, and the sums
 PROBES, MEAN_STEPS = 8, 3.0  # of the sampled solver; the means take so many times the steps of a probe
+CACHE = 2e7  # bytes; beyond this a sparse table waits for memory
 LEVELS_KEPT = (300, 32)
 MOVED = 500.0  # of a latent in a step, which is read and written
 PAIR_BYTES, WAITING = 60.0, 3e5  # tables of linked pairs, and of those that wait while they are built
@@ -118,7 +119,8 @@ def exact_cost(sizes: Sizes) -> Cost:
 def sampled_cost(sizes: Sizes) -> Cost:
     """Products with P for the means and for every probe, and the sums over the draws."""
     R, (K, P) = sizes.rank, sizes.counts.shape
-    product = 2.0 * SPARSE * 2.0 * sizes.entries * R + K * R * (SPARSE if P == 1 else GATHERED * R)
+    away = 1.0 + min(8.0 * PROBES * P * sum(sizes.levels) * R / CACHE, 2.0)
+    product = 2.0 * SPARSE * away * 2.0 * sizes.entries * R + K * R * (SPARSE if P == 1 else GATHERED * R)
     for n, r in zip(sizes.levels, sizes.ranks, strict=True):
         kept = n if n <= LEVELS_KEPT[0] else LEVELS_KEPT[1]
         product += n * r * (5.0 * ((3.0 + sizes.parts) * r + 2.0 * P * R) + 8.0 * kept + MOVED)
