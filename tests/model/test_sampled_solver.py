@@ -280,3 +280,34 @@ def test_draws_are_doubled_where_they_show_no_gain(monkeypatch):
     first = layout.solver.probes
     assert np.array_equal(layout.solver.refined.probes[:8], first)
     assert replace(layout.solver, probes=np.ones((64, 3))).refined is None
+
+
+def test_a_probe_that_is_done_early_waits_for_the_others():
+    """An eigenvector spans its space after one step, and zeros of its remainder must not spread."""
+    values = np.array([0.5, 2.0, 3.0, 7.0])
+    B = np.array([[0.0, 1.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0]])
+    found = krylov.inverse_roots(lambda Y: Y * values, B, 1e-14)
+    np.testing.assert_allclose(found.roots, B * values**-0.5, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(found.logs, B**2 @ np.log(values), rtol=1e-10)
+
+
+def test_moments_of_too_few_draws_are_drawn_again(monkeypatch):
+    """Where an M step fails on what was drawn, EM takes more draws, and at the end stops with the last iteration."""
+    from jointplda.model import em
+
+    failed = []
+
+    def m_step(*arguments):
+        failed.append(arguments)
+        if len(failed) in (3, 4):
+            raise np.linalg.LinAlgError("not positive definite")
+        return original(*arguments)
+
+    original = em.m_step
+    monkeypatch.setattr(em, "m_step", m_step)
+    with pytest.warns(match="EM did not converge"):
+        model = fit(max_iter=6, tol=0.0)
+    assert len(model.log_likelihoods_) == 4  # two of six iterations were spent on twice as many draws
+    monkeypatch.setattr(em, "m_step", lambda *arguments: (_ for _ in ()).throw(np.linalg.LinAlgError("never")))
+    with pytest.warns(match="lost likelihood to the draws of the sampled solver"):
+        assert fit(max_iter=6).n_iter_ == 0

@@ -153,20 +153,29 @@ def run_em(
         for iteration in range(1, max_iter + 1):
             began = time.perf_counter()
             scatter = layout.scatter(kappa)
-            candidate, new = m_step(expected.moments, parameters, scatter, layout.shift, prior, noise, within, kappa)
-            following = _e_step(layout, candidate, new, within)
-            gain = (following.log_likelihood() + prior.penalty(candidate, new)) / n - objective
-            doubt = 2.0 * standard_error(following.log_likelihoods - expected.log_likelihoods) / n
-            if gain < -ROUNDING * max(abs(objective), 1.0) - doubt:
+            try:
+                candidate, new = m_step(
+                    expected.moments, parameters, scatter, layout.shift, prior, noise, within, kappa
+                )
+                following = _e_step(layout, candidate, new, within)
+            except np.linalg.LinAlgError:
+                if not isinstance(layout.solver, SampledSolver):
+                    raise
+                loss = float("inf")  # the moments of so few draws are those of no covariance
+            else:
+                gain = (following.log_likelihood() + prior.penalty(candidate, new)) / n - objective
+                doubt = 2.0 * standard_error(following.log_likelihoods - expected.log_likelihoods) / n
+                loss = -gain if gain < -ROUNDING * max(abs(objective), 1.0) - doubt else 0.0
+            if loss:
                 finer = _with_more_draws(layout)
                 if finer is not None:
                     layout = finer
                     expected = _e_step(layout, parameters, kappa, within)
                     objective = (expected.log_likelihood() + prior.penalty(parameters, kappa)) / n
-                    logger.info("iteration %d would lose %.3g nats per sample: twice as many draws", iteration, -gain)
+                    logger.info("iteration %d would lose %.3g nats per sample: twice as many draws", iteration, loss)
                     continue
                 cause = "rounding" if len(expected.log_likelihoods) == 1 else "the draws of the sampled solver"
-                logger.warning("iteration %d would lose %.3g nats per sample to %s; stopped", iteration, -gain, cause)
+                logger.warning("iteration %d would lose %.3g nats per sample to %s; stopped", iteration, loss, cause)
                 stuck = True
                 break
             expected = following

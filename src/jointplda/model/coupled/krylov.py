@@ -52,7 +52,8 @@ def inverse_roots(A: Operator, probes: Array, tolerance: float) -> Roots:
     """A^-1/2 z and z' log(A) z of every row z of ``probes`` (m, n), by the Lanczos process.
 
     After k steps A is T (k, k) on the space of z, A z, ..., and f(A) z = |z| Q f(T) e_1 for the orthonormal basis Q.
-    The steps end where the last one adds less than ``tolerance`` to any root, relative to its length.
+    The steps end where the last one adds less than ``tolerance`` to any root, relative to its length. A probe whose
+    space is exhausted before others are done takes part no more: its T goes on with ones.
 
     Raises
     ------
@@ -63,23 +64,25 @@ def inverse_roots(A: Operator, probes: Array, tolerance: float) -> Roots:
     basis = [probes / length[:, None]]
     diagonal: list[Array] = []
     off: list[Array] = []
+    alive = np.ones(len(probes), dtype=bool)
     for step in range(1, MOST_STEPS + 1):
         image = A(basis[-1])
         if off:
             image -= off[-1][:, None] * basis[-2]
-        diagonal.append(_dot(image, basis[-1]))
+        diagonal.append(np.where(alive, _dot(image, basis[-1]), 1.0))
         image -= diagonal[-1][:, None] * basis[-1]
         values, vectors = np.linalg.eigh(_tridiagonal(diagonal, off))
         if values.min() <= 0.0:
             raise np.linalg.LinAlgError("the precision of the coupled levels is not positive definite")
         weights = np.einsum("mik,mk,mk->mi", vectors, values**-0.5, vectors[:, 0])
-        off.append(np.sqrt(_dot(image, image)))
+        alive &= np.sqrt(_dot(image, image)) > 1e-12 * np.abs(diagonal[0])
+        off.append(np.where(alive, np.sqrt(_dot(image, image)), 0.0))
         last = np.abs(weights[:, -1]) / np.sqrt(np.sum(weights**2, axis=1))
-        if ((last <= tolerance) & (step > 1) | (off[-1] <= 1e-12 * np.abs(diagonal[0]))).all():
+        if ((last <= tolerance) & (step > 1) | ~alive).all():
             logs = length**2 * np.sum(vectors[:, 0] ** 2 * np.log(values), axis=1)
             roots = np.einsum("kmn,mk->mn", np.stack(basis), weights) * length[:, None]
             return Roots(roots, logs)
-        basis.append(image / np.maximum(off[-1], np.finfo(float).tiny)[:, None])
+        basis.append(np.where(alive, 1.0 / np.where(alive, off[-1], 1.0), 0.0)[:, None] * image)
     raise np.linalg.LinAlgError(f"the coupled levels need more than {MOST_STEPS} steps of the Lanczos process")
 
 
