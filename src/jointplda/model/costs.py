@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from jointplda._typing import Array, IntArray
-from jointplda.model.count_nodes import nodes_needed
+from jointplda.model.count_nodes import nodes_needed, too_wide
 from jointplda.model.eliminated import gram_pays
 
 EVERY = 1e8  # of any iteration
@@ -85,7 +85,7 @@ class Cost:
 def elimination_cost(sizes: Sizes) -> Cost:
     """Sums over the eliminated levels, and over the coupled ones, with either solver."""
     d, R, (K, P) = sizes.dimension, sizes.rank, sizes.counts.shape
-    width, nodes = P * (d + 1), sizes.nodes
+    width, nodes = P * (d + 1), sizes.groups if too_wide(sizes.counts) else sizes.nodes
     q = width + P * sum(sizes.levels) + 1
     work, memory = EVERY + 2.0 * sizes.unknowns * d, 8.0 * K * (2.0 * width + 2.0 * R)
     if gram_pays(K, R, P, width, q, nodes, sizes.groups):

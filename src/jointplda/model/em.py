@@ -9,7 +9,6 @@ import numpy as np
 from jointplda._typing import Array
 from jointplda.linalg import inverse
 from jointplda.model.cell_sums import WithinCells
-from jointplda.model.coupled.sampled import SampledSolver
 from jointplda.model.estep import Moments, solve, summed_moments
 from jointplda.model.layout import Layout
 from jointplda.model.mstep import NoiseModel, Prior, m_step
@@ -91,30 +90,58 @@ def _again() -> bool:
 
 
 @dataclass(frozen=True)
-class _Expected:
-    """What an E step leaves: the moments, and an estimate of the log-likelihood from each probe of a sampled solution
-    (one and exact otherwise).
+class _State:
+    """Where EM stands: parameters, and what the E step finds with them.
+
+    The ``log_likelihoods`` are estimates from each probe of a sampled solution (one and exact otherwise), and the
+    ``objective`` is theirs and the prior's, in nats per sample.
     """
 
+    parameters: Parameters
+    kappa: float
     moments: Moments
     log_likelihoods: Array
+    objective: float
 
-    def log_likelihood(self) -> float:
-        return float(self.log_likelihoods.mean())
-
-
-def _e_step(layout: Layout, parameters: Parameters, kappa: float, within: WithinCells | None) -> _Expected:
-    solution = solve(layout, parameters, kappa)
-    log_likelihoods = solution.log_likelihoods
-    if within is not None:
-        log_likelihoods = log_likelihoods + within.log_likelihood(*inverse(parameters.noise))
-    return _Expected(summed_moments(layout, parameters, solution), log_likelihoods)
+    @property
+    def is_exact(self) -> bool:
+        return len(self.log_likelihoods) == 1
 
 
-def _with_more_draws(layout: Layout) -> Layout | None:
-    """The same layout with a solver that draws more; None where the solver is exact, or draws as much as it may."""
-    solver = layout.solver.refined if isinstance(layout.solver, SampledSolver) else None
-    return None if solver is None else replace(layout, solver=solver)
+@dataclass(frozen=True)
+class _Task:
+    """What EM maximises, for so many samples ``n``."""
+
+    n: float
+    prior: Prior
+    noise: NoiseModel
+    within: WithinCells | None
+
+    def state(self, layout: Layout, parameters: Parameters, kappa: float) -> _State:
+        """The E step with these parameters."""
+        solution = solve(layout, parameters, kappa)
+        log_likelihoods = solution.log_likelihoods
+        if self.within is not None:
+            log_likelihoods = log_likelihoods + self.within.log_likelihood(*inverse(parameters.noise))
+        objective = (float(log_likelihoods.mean()) + self.prior.penalty(parameters, kappa)) / self.n
+        return _State(parameters, kappa, summed_moments(layout, parameters, solution), log_likelihoods, objective)
+
+    def following(self, layout: Layout, state: _State) -> _State | None:
+        """The state after an M step; None where the draws of a sampled solution are too few for one."""
+        scatter = layout.scatter(state.kappa)
+        try:
+            parameters, kappa = m_step(
+                state.moments, state.parameters, scatter, layout.shift, self.prior, self.noise, self.within, state.kappa
+            )
+            return self.state(layout, parameters, kappa)
+        except np.linalg.LinAlgError:
+            if state.is_exact:
+                raise
+            return None  # its moments are those of no covariance
+
+    def doubt(self, before: _State, after: _State) -> float:
+        """Twice the standard error of the gain between two states, whose probes are the same."""
+        return 2.0 * standard_error(after.log_likelihoods - before.log_likelihoods) / self.n
 
 
 def standard_error(estimates: Array) -> float:
@@ -146,46 +173,32 @@ def run_em(
     ``tol``. Where draws are too few to show a gain, they are doubled.
     """
     n = layout.n_samples + (0.0 if within is None else within.freedom)
-    parameters, trace, converged, interrupted, stuck = start, [], False, False, False
-    expected = _e_step(layout, parameters, kappa, within)
-    first = objective = (expected.log_likelihood() + prior.penalty(parameters, kappa)) / n
+    task, trace, converged, interrupted, stuck = _Task(n, prior, noise, within), [], False, False, False
+    state = task.state(layout, start, kappa)
+    first = objective = state.objective
     try:
         for iteration in range(1, max_iter + 1):
             began = time.perf_counter()
-            scatter = layout.scatter(kappa)
-            try:
-                candidate, new = m_step(
-                    expected.moments, parameters, scatter, layout.shift, prior, noise, within, kappa
-                )
-                following = _e_step(layout, candidate, new, within)
-            except np.linalg.LinAlgError:
-                if not isinstance(layout.solver, SampledSolver):
-                    raise
-                loss = float("inf")  # the moments of so few draws are those of no covariance
-            else:
-                gain = (following.log_likelihood() + prior.penalty(candidate, new)) / n - objective
-                doubt = 2.0 * standard_error(following.log_likelihoods - expected.log_likelihoods) / n
-                loss = -gain if gain < -ROUNDING * max(abs(objective), 1.0) - doubt else 0.0
-            if loss:
-                finer = _with_more_draws(layout)
-                if finer is not None:
-                    layout = finer
-                    expected = _e_step(layout, parameters, kappa, within)
-                    objective = (expected.log_likelihood() + prior.penalty(parameters, kappa)) / n
-                    logger.info("iteration %d would lose %.3g nats per sample: twice as many draws", iteration, loss)
+            following = task.following(layout, state)
+            gain = -np.inf if following is None else following.objective - objective
+            doubt = 0.0 if following is None else task.doubt(state, following)
+            if following is None or gain < -ROUNDING * max(abs(objective), 1.0) - doubt:
+                if layout.solver.refined is not None:
+                    logger.info("iteration %d would lose %.3g nats per sample: twice as many draws", iteration, -gain)
+                    layout = replace(layout, solver=layout.solver.refined)
+                    state = task.state(layout, state.parameters, state.kappa)
+                    objective = state.objective
                     continue
-                cause = "rounding" if len(expected.log_likelihoods) == 1 else "the draws of the sampled solver"
-                logger.warning("iteration %d would lose %.3g nats per sample to %s; stopped", iteration, loss, cause)
+                cause = "rounding" if state.is_exact else "the draws of the sampled solver"
+                logger.warning("iteration %d would lose %.3g nats per sample to %s; stopped", iteration, -gain, cause)
                 stuck = True
                 break
-            expected = following
-            parameters, kappa = candidate, new
-            objective += gain
+            state, objective = following, objective + gain
             trace.append(objective)
             seconds = time.perf_counter() - began
             logger.info("iteration %d: %.8g nats per sample (%+.3g, %.3g s)", iteration, objective, gain, seconds)
             if callback is not None:
-                detail = Iteration(iteration, objective, gain, seconds, parameters, kappa)
+                detail = Iteration(iteration, objective, gain, seconds, state.parameters, state.kappa)
                 callback(Progress("EM", iteration, max_iter, detail))
             if gain + doubt < tol:
                 converged = True
@@ -195,5 +208,5 @@ def run_em(
             raise
         logger.info("interrupted after %d iterations", len(trace))
         interrupted = True
-    error = standard_error(expected.log_likelihoods) / n
-    return EMResult(parameters, first, tuple(trace), converged, interrupted, stuck, kappa, error)
+    error = standard_error(state.log_likelihoods) / n
+    return EMResult(state.parameters, first, tuple(trace), converged, interrupted, stuck, state.kappa, error)

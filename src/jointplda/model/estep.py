@@ -1,9 +1,9 @@
-"""E step: posterior moments of all latents and the exact log-likelihood, from statistics alone.
+"""E step: posterior moments of all latents and the log-likelihood, from statistics alone.
 
 The latents are integrated out in three stages. Latents that belong to one sample only are absorbed into
 that sample's noise: in part p, the samples with missing-label pattern p, C_p = C + sum W W' over the factors without
 a label. One factor is then eliminated analytically, group by group. The levels of the other factors are coupled, and
-solved densely, component by component.
+a solver finds their posterior (see ``coupled``): exactly, component by component, or with sums over draws.
 """
 
 from dataclasses import dataclass, replace

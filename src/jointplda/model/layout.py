@@ -87,7 +87,7 @@ def lay_out(
     counts, sums, slots = _eliminated_tables([raw[p] for p in eliminated_parts], plan.eliminated, coupled, levels)
     group_counts, group, sizes = np.unique(counts, axis=0, return_inverse=True, return_counts=True)
     group = group.reshape(-1)
-    if len(group_counts) > MOSTLY_ALONE * len(counts):  # then all products with L^-1 are one call
+    if counts.shape[1] > 1 and len(group_counts) > MOSTLY_ALONE * len(counts):  # then L^-1 multiplies all in one call
         group_counts, group, sizes = counts, np.arange(len(counts)), np.ones(len(counts), dtype=np.int64)
     order = np.argsort(group, kind="stable")
     slots = slots[order]

@@ -86,9 +86,9 @@ class Budget:
     def first_ranks(self, settings: ModelSettings, *, confounded: bool) -> tuple[int, ...]:
         """Ranks of U to start with: those of the settings, halved until a search is within its share of the budget.
 
-        The rank of the condition with the most unknowns, levels times rank, is halved first; a rank of 1 stays. Where
-        no rank is within the budget, the widest is taken that costs little more than the narrowest, and the budget is
-        raised to what a search takes then. One that is not confounded tries more columns afterwards.
+        The rank of the condition with the most unknowns, levels times rank, is halved first; a rank of 1 stays. Columns
+        that cost little more are kept, and the budget is raised to what a search takes then. One that is not confounded
+        tries more columns afterwards.
         """
         ranks, given = list(settings.channel_rank), settings
         settings = replace(settings, noise_prior=1.0, speaker_prior=1.0)
@@ -105,7 +105,7 @@ class Budget:
             k = max((k for k, rank in enumerate(ranks) if rank > 1), key=unknowns.__getitem__)
             ranks[k], unknowns[k] = ranks[k] // 2, unknowns[k] // 2
         for wider, more in reversed(tried):  # columns that cost next to nothing are kept
-            if more <= max(allowed, LITTLE_MORE * seconds):
+            if math.isfinite(more) and more <= LITTLE_MORE * seconds:
                 ranks = list(wider)
         self.seconds = max(self.seconds, cost() / share) if math.isfinite(cost()) else self.seconds
         if confounded and tuple(ranks) != settings.channel_rank:

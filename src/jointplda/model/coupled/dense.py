@@ -66,6 +66,11 @@ class DenseSolver:
         return DensePosterior(self, precision, means, tuple(covariances), fit, np.array([log_det]))
 
     @property
+    def refined(self) -> None:
+        """None: this solver is exact."""
+        return None
+
+    @property
     def columns(self) -> int:
         """Number of kernels that P is a sum of: identity, one per part, and G P^2 of groups."""
         kinds: int = len(self.counts) * self.counts.shape[1] ** 2

@@ -135,6 +135,11 @@ class CoupledPosterior(Protocol):
 class CoupledSolver(Protocol):
     """Solves P x = Phi, and says of Sigma = P^-1 what is asked for."""
 
+    @property
+    def refined(self) -> "CoupledSolver | None":
+        """A solver of smaller error; None where there is none, or where it would cost too much."""
+        ...
+
     def solve(self, precision: CoupledPrecision, Phi: tuple[Array, ...]) -> CoupledPosterior:
         """The posterior for right-hand sides Phi (levels, r_k) of the coupled factors."""
         ...
