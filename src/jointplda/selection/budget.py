@@ -15,7 +15,7 @@ from jointplda.model.statistics import Statistics
 
 SECONDS = 40.0
 ITERATIONS = 14  # of EM, of a candidate whose fit starts where that of another ended
-FITS, FITS_IF_CONFOUNDED = 17, 9  # of a fold, in a usual search
+FITS, MOST_FITS, FITS_IF_CONFOUNDED = 17, 22, 9  # of a fold, in a usual search and in a long one
 CANDIDATES, PAIR_WORK = 25, 1.6e4  # of a usual search, and operations that score a pair and sort it
 FIRST_SHARE = 0.5  # of the budget, before more columns of U are tried
 LITTLE_MORE = 1.5
@@ -80,7 +80,8 @@ class Budget:
         settings = replace(settings, noise_prior=1.0, speaker_prior=1.0, channel_rank=ranks)
         plan = plan_fit(self.statistics, settings)
         iterations = FITS * self.folds * min(ITERATIONS, settings.max_iter) + settings.max_iter
-        wider = FLOPS * self.seconds * (1.0 - FIRST_SHARE) if ranks != wanted else 0.0
+        left = max(self.seconds - self.search(settings, confounded=False), 0.0)
+        wider = FLOPS * left if ranks != wanted else 0.0
         return replace(plan, iterations=iterations, beside=CANDIDATES * pairs * PAIR_WORK + wider)
 
     def first_ranks(self, settings: ModelSettings, *, confounded: bool) -> tuple[int, ...]:
@@ -98,8 +99,7 @@ class Budget:
 
         tried: list[tuple[tuple[int, ...], float]] = []
         unknowns = [len(labels) * rank for labels, rank in zip(self.statistics.labels[1:], ranks, strict=True)]
-        share = 1.0 if confounded else FIRST_SHARE
-        allowed = self.seconds * share
+        allowed = self.seconds * (1.0 if confounded else FIRST_SHARE)
         while (seconds := cost()) > allowed and max(ranks, default=0) > 1:
             tried.append((tuple(ranks), seconds))
             k = max((k for k, rank in enumerate(ranks) if rank > 1), key=unknowns.__getitem__)
@@ -107,7 +107,7 @@ class Budget:
         for wider, more in reversed(tried):  # columns that cost next to nothing are kept
             if math.isfinite(more) and more <= LITTLE_MORE * seconds:
                 ranks = list(wider)
-        self.seconds = max(self.seconds, cost() / share) if math.isfinite(cost()) else self.seconds
+        self.seconds = max(self.seconds, MOST_FITS / FITS * cost()) if math.isfinite(cost()) else self.seconds
         if confounded and tuple(ranks) != settings.channel_rank:
             following = next(wider for wider, _ in reversed(tried) if sum(wider) > sum(ranks))
             self.left_out.append(replace(given, channel_rank=following))  # no trial of such data could choose it
