@@ -5,10 +5,12 @@ import pytest
 from scipy.sparse import csr_array
 
 from jointplda.model.count_nodes import CountNodes, nodes_needed
-from jointplda.model.eliminated import EliminatedGram, Precision, eliminated_sums
+from jointplda.model.eliminated import EliminatedGram, Precision
+from jointplda.model.eliminated_table import EliminatedTable, eliminated_sums
 from jointplda.model.estep import solve, summed_moments
 from jointplda.model.layout import lay_out
 from jointplda.model.statistics import Statistics
+from jointplda.model.sums import Levels
 from oracles.dense import DenseModel
 from worlds.designs import draw_parameters, relative, statistics_of
 
@@ -58,12 +60,11 @@ def test_sums_over_eliminated_levels_are_kept_at_the_nodes():
     """The Gram matrices and the levels as they are give the same moments."""
     rng = np.random.default_rng(2)
     counts, group = np.arange(1.0, 201.0)[:, None], np.arange(200)
-    sums = np.concatenate([rng.normal(size=(4_000, 3)), np.zeros((4_000, 1))], axis=1)
-    group = np.repeat(group, 20)
-    sums[:, -1] = counts[group, 0]
-    slots = csr_array(rng.poisson(1.0, (4_000, 2)).astype(float))
-    gram = eliminated_sums(sums, slots, group, counts, 2)
-    rows = eliminated_sums(sums, slots, group, counts, 2, keep_rows=True)
+    group = rng.permutation(np.repeat(group, 20))
+    table = table_of(rng.normal(size=(4_000, 3)), group, counts, csr_array(rng.poisson(1.0, (4_000, 2)).astype(float)))
+    slots = table.slots[table.order]
+    gram = eliminated_sums(table, slots, counts, 2)
+    rows = eliminated_sums(table, slots, counts, 2, keep_rows=True)
     assert isinstance(gram, EliminatedGram)
     assert gram.gram.shape[1] == nodes_needed(counts) < 50
     E, Jx, L = rng.normal(size=(2, 4)), rng.normal(size=(2, 2)), Precision.diagonal(counts, np.array([0.3, 20.0]))
@@ -101,5 +102,11 @@ def test_sums_of_very_different_counts_are_kept_group_by_group():
 def wide_sums(most):
     counts = np.geomspace(1.0, most, 150)[:, None]
     group = np.repeat(np.arange(150), 40)
-    sums = np.concatenate([np.ones((6_000, 3)), counts[group]], axis=1)
-    return eliminated_sums(sums, csr_array(np.ones((6_000, 2))), group, counts, 2)
+    table = table_of(np.ones((6_000, 3)), group, counts, csr_array(np.ones((6_000, 2))))
+    return eliminated_sums(table, table.slots, counts, 2)
+
+
+def table_of(sums, group, counts, slots):
+    """Eliminated levels with these sums (K, d), whose groups have these counts."""
+    levels = Levels(np.arange(len(sums)), counts[group, 0], sums)
+    return EliminatedTable([levels], counts[group], slots, group, np.argsort(group, kind="stable"))

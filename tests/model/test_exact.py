@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from jointplda.model import eliminated
+from jointplda.model import eliminated, eliminated_table
 from jointplda.model.eliminated import EliminatedGram, EliminatedRows
 from jointplda.model.estep import e_step
 from jointplda.model.layout import lay_out
@@ -31,7 +31,7 @@ def test_likelihood_and_moments(name, order, diagonal, form, monkeypatch):
     if form is EliminatedRows:
         monkeypatch.setattr(eliminated, "GRAM_BYTES", 0)
     else:
-        monkeypatch.setattr(eliminated, "gram_pays", lambda *sizes: True)
+        monkeypatch.setattr(eliminated_table, "gram_pays", lambda *sizes: True)
     statistics = statistics_of(X, columns)
     crossing = lay_out(statistics, parameters.ranks, order)
     assert isinstance(crossing.eliminated_sums, form)

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from jointplda.model.interaction.cell_means import cell_means, with_cell_condition
+from jointplda.model.interaction.cell_means import cell_means
 from jointplda.model.moment_covariances import moment_covariances
 from jointplda.model.statistics import Statistics
 from oracles.expectations import columns_of_the_root
+from worlds.cell_condition import with_cell_condition
 
 D = 2
 

@@ -6,9 +6,10 @@ from numpy.testing import assert_allclose
 from scipy.stats import t
 
 from jointplda import InputError, JointPLDA, Statistics
-from jointplda.model.interaction.cell_means import cell_means, with_cell_condition
+from jointplda.model.interaction.cell_means import cell_means
 from jointplda.model.moment_covariances import moment_covariances
 from jointplda.model.variance_shares import _half_width, variance_shares
+from worlds.cell_condition import with_cell_condition
 
 
 @pytest.mark.parametrize("conditions", [1, 2])

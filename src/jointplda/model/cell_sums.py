@@ -12,13 +12,14 @@ so EM runs on cell means, one part of the statistics for each size n, and the sc
 A sample that lacks the label of some condition is a cell of its own.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from jointplda._typing import Array, IntArray
 from jointplda.linalg import sums_by_level
+from jointplda.model.disk_rows import Collector, Rows, row_slices
 
 
 @dataclass(frozen=True)
@@ -32,36 +33,59 @@ class CellSums:
     counts : (K,)
         n_k, the number (or weight) of samples.
     sums : (K, d)
-        Sum of (m_i - shift).
+        Sum of (m_i - shift); in a file where they do not fit into memory.
     """
 
     codes: IntArray
     counts: Array
-    sums: Array
+    sums: Rows
 
-    @property
-    def means(self) -> Array:
-        """Mean of (m_i - shift), (K, d)."""
-        return self.sums / self.counts[:, None]
+    def blocks(self) -> Iterator[slice]:
+        """Consecutive slices of a bounded size; all cells of a speaker are in one of them."""
+        speakers, stop = self.codes[:, 0], 0
+        for piece in row_slices(len(speakers), self.sums.shape[1]):
+            start, stop = stop, max(stop, piece.stop)
+            if stop < len(speakers):
+                stop = int(np.searchsorted(speakers, speakers[stop - 1], side="right"))
+            if stop > start or not len(speakers):
+                yield slice(start, stop)
+
+    def means(self, cells: slice = slice(None)) -> Array:
+        """Mean of (m_i - shift) of these cells, (k, d)."""
+        return self.sums[cells] / self.counts[cells, None]
 
     def moved(self, step: Array) -> "CellSums":
         """Return the sums after ``step`` (d,) is added to every sample."""
-        return CellSums(self.codes, self.counts, self.sums + self.counts[:, None] * step)
+        sums = Collector(self.sums)
+        for at in self.blocks():
+            sums.add(self.sums[at] + self.counts[at, None] * step)
+        return CellSums(self.codes, self.counts, sums.rows())
 
     def relabelled(self, factors: list[int], new_index: Callable[[int], IntArray]) -> "CellSums":
         """Return the same cells with level b of factor k renamed ``new_index(k)[b]``."""
         codes = np.stack([new_index(k)[self.codes[:, i]] for i, k in enumerate(factors)], axis=1)
-        return CellSums(*merged(codes, self.counts, self.sums))
+        if np.array_equal(codes, self.codes):
+            return self
+        return CellSums(*merged(codes, self.counts, np.asarray(self.sums)))
 
     def only(self, factors: list[int], kept: Mapping[int, int]) -> "CellSums":
-        """Return the cells of the same samples with only these factors, renumbered (old number: new number)."""
-        columns = sorted((kept[k], i) for i, k in enumerate(factors) if k in kept)
-        return CellSums(*merged(self.codes[:, [i for _, i in columns]], self.counts, self.sums))
+        """Return the cells of the same samples with only these factors, renumbered (old number: new number).
+
+        The speaker stays the first of them, so that the cells of a block make cells of their own.
+        """
+        columns = [i for _, i in sorted((kept[k], i) for i, k in enumerate(factors) if k in kept)]
+        codes, counts, sums = [], [], Collector(self.sums)
+        for at in self.blocks():
+            fewer = merged(self.codes[at, columns], self.counts[at], self.sums[at])
+            codes.append(fewer[0])
+            counts.append(fewer[1])
+            sums.add(fewer[2])
+        return CellSums(np.concatenate(codes), np.concatenate(counts), sums.rows())
 
     def __add__(self, other: "CellSums") -> "CellSums":
         codes = np.concatenate([self.codes, other.codes])
         counts = np.concatenate([self.counts, other.counts])
-        return CellSums(*merged(codes, counts, np.concatenate([self.sums, other.sums])))
+        return CellSums(*merged(codes, counts, np.concatenate([np.asarray(self.sums), np.asarray(other.sums)])))
 
 
 def merged(codes: IntArray, counts: Array, sums: Array) -> tuple[IntArray, Array, Array]:

@@ -18,7 +18,6 @@ from scipy.sparse import csr_array
 
 from jointplda._typing import Array, IntArray
 from jointplda.linalg import inverses
-from jointplda.model.count_nodes import CountNodes, too_wide
 
 GRAM_BYTES = 2e9
 BUILT_FOR = 25  # iterations, over which the work of the Gram matrices is spread
@@ -214,31 +213,3 @@ def gram_pays(K: int, rank: int, n_parts: int, width: int, q: int, nodes: int, g
     by_rows = K * rank * (4 * width + rank * (1 + n_parts))
     by_gram = nodes * rank * q * 2 * (q + rank) + (2 * K + groups * nodes) * q * q / BUILT_FOR
     return by_gram < by_rows and nodes * q * q * 8 <= GRAM_BYTES
-
-
-def eliminated_sums(
-    sums: Array, slots: csr_array, group: IntArray, counts: Array, rank: int, keep_rows: bool = False
-) -> EliminatedRows | EliminatedGram:
-    """Keep the eliminated levels in the form that needs fewer floating-point operations in an iteration.
-
-    The tables are those of ``EliminatedRows``, ``counts`` (G, P) is n_gp of each group, and ``rank`` R, that of the
-    eliminated factor. With ``keep_rows`` every level is kept by itself whatever that costs, for its posterior.
-    """
-    K, width = sums.shape
-    q, (G, n_parts) = width + slots.shape[1] + 1, counts.shape
-    group_by_group = n_parts > 1 or too_wide(counts)
-    nodes = CountNodes.each(G) if group_by_group else CountNodes.of(counts[:, 0])
-    J = nodes.weights.shape[1]
-    if keep_rows or not gram_pays(K, rank, n_parts, width, q, J, G):
-        return EliminatedRows(sums, slots, group, n_parts)
-    gram = np.zeros((q, J, q))
-    ends = np.searchsorted(group, np.arange(G + 1))
-    step = 1 + 2**24 // q
-    for g, weights in enumerate(nodes.weights):
-        for start in range(ends[g], ends[g + 1], step):
-            rows = slice(start, min(start + step, ends[g + 1]))
-            ones = np.ones((rows.stop - rows.start, 1))
-            u = np.concatenate([sums[rows], slots[rows].toarray(), ones], axis=1)
-            used = np.flatnonzero(weights)
-            gram[:, used] += (u.T @ u)[:, None] * weights[used, None]
-    return EliminatedGram(gram, counts if group_by_group else nodes.nodes[:, None], width)

@@ -10,7 +10,8 @@ from jointplda.model.coupled.dense import DenseSolver
 from jointplda.model.coupled.links import CoupledLinks, PatternArrays
 from jointplda.model.coupled.sampled import SampledSolver
 from jointplda.model.coupled.solver import CoupledSolver
-from jointplda.model.eliminated import EliminatedGram, EliminatedRows, eliminated_sums
+from jointplda.model.eliminated import EliminatedGram, EliminatedRows
+from jointplda.model.eliminated_table import EliminatedTable, eliminated_sums
 from jointplda.model.plan import SAMPLED, Plan, make_plan
 from jointplda.model.statistics import Statistics
 from jointplda.model.sums import PatternSums
@@ -84,20 +85,19 @@ def lay_out(
     coupled = tuple(k for k in range(len(levels)) if k != plan.eliminated and levels[k])
     raw = list(statistics.parts.values())
     eliminated_parts = tuple(p for p, part in enumerate(raw) if plan.eliminated in part.levels)
-    counts, sums, slots = _eliminated_tables([raw[p] for p in eliminated_parts], plan.eliminated, coupled, levels)
+    counts, slots = _eliminated_counts([raw[p] for p in eliminated_parts], plan.eliminated, coupled, levels)
     group_counts, group, sizes = np.unique(counts, axis=0, return_inverse=True, return_counts=True)
     group = group.reshape(-1)
     if counts.shape[1] > 1 and len(group_counts) > MOSTLY_ALONE * len(counts):  # then L^-1 multiplies all in one call
         group_counts, group, sizes = counts, np.arange(len(counts)), np.ones(len(counts), dtype=np.int64)
     order = np.argsort(group, kind="stable")
-    slots = slots[order]
-    table = np.concatenate([sums, counts], axis=1)[order]
+    table = EliminatedTable([raw[p].levels[plan.eliminated] for p in eliminated_parts], counts, slots, group, order)
     links = CoupledLinks(
         factors=coupled,
         sizes=tuple(levels[k] for k in coupled),
         parts=tuple(_pattern_arrays(part, coupled, levels) for part in raw),
         eliminated_parts=eliminated_parts,
-        slots=slots,
+        slots=slots[order],
         group=group[order],
         group_counts=group_counts,
     )
@@ -110,7 +110,7 @@ def lay_out(
         group_sizes=sizes.astype(np.float64),
         eliminated_group=group,
         eliminated_order=order,
-        eliminated_sums=eliminated_sums(table, slots, group[order], group_counts, ranks[plan.eliminated], keep_rows),
+        eliminated_sums=eliminated_sums(table, links.slots, group_counts, ranks[plan.eliminated], keep_rows),
         solver=SampledSolver.of(links, own_ranks) if plan.solver == SAMPLED else DenseSolver.of(links),
     )
 
@@ -122,20 +122,18 @@ def link_table(part: PatternSums, k: int, j: int, levels: tuple[int, ...]) -> cs
     return coo_array((links.counts, ends), shape=(levels[k], levels[j])).tocsr()
 
 
-def _eliminated_tables(
+def _eliminated_counts(
     parts: list[PatternSums], eliminated: int, coupled: tuple[int, ...], levels: tuple[int, ...]
-) -> tuple[Array, Array, csr_array]:
-    """n_op (K, P), f_o (K, P d) and h_ob (K, P B) of every eliminated level, from parts with labels of its factor."""
-    K, d = levels[eliminated], len(parts[0].total)
-    counts, sums, slots = np.zeros((K, len(parts))), np.zeros((K, len(parts) * d)), []
+) -> tuple[Array, csr_array]:
+    """n_op (K, P) and h_ob (K, P B) of every eliminated level, from parts with labels of its factor."""
+    counts, slots = np.zeros((levels[eliminated], len(parts))), []
     for at, part in enumerate(parts):
         own = part.levels[eliminated]
         counts[own.index, at] = own.counts
-        sums[own.index, at * d : (at + 1) * d] = own.sums
         for k in coupled:
             linked = k in part.levels
-            slots.append(link_table(part, eliminated, k, levels) if linked else csr_array((K, levels[k])))
-    return counts, sums, hstack(slots, format="csr") if slots else csr_array((K, 0))
+            slots.append(link_table(part, eliminated, k, levels) if linked else csr_array((len(counts), levels[k])))
+    return counts, hstack(slots, format="csr") if slots else csr_array((len(counts), 0))
 
 
 def _pattern_arrays(part: PatternSums, coupled: tuple[int, ...], levels: tuple[int, ...]) -> PatternArrays:

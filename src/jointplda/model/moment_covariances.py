@@ -1,20 +1,18 @@
 """Covariances of the data by the method of moments, where EM starts and where priors have their scales."""
 
 from dataclasses import dataclass
-from functools import reduce
-from operator import add
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, hstack
 
 from jointplda._typing import Array
 from jointplda.linalg import symmetric
 from jointplda.model.coupled.components import connected
 from jointplda.model.layout import link_table
 from jointplda.model.statistics import Statistics
-from jointplda.model.sums import PatternSums
+from jointplda.model.sums import PatternSums, level_sum_blocks
+from jointplda.model.swept_levels import explained_scatter, swept_gram
 
-SWEEPS = 50
 LEAST_FREEDOM = 0.02
 
 
@@ -26,7 +24,9 @@ class Covariances:
     within: Array
 
 
-def moment_covariances(statistics: Statistics, within: Array | None = None, last: Array | None = None) -> Covariances:
+def moment_covariances(
+    statistics: Statistics, within: Array | None = None, of_cells: Array | None = None
+) -> Covariances:
     """Covariances within and between levels, corrected for the level counts.
 
     The covariance within, C, is the given one, or the scatter around least-squares means of all levels, divided by its
@@ -37,7 +37,7 @@ def moment_covariances(statistics: Statistics, within: Array | None = None, last
         E[N mbar mbar'] = N mu mu' + sum_j (sum_b n_b^2 / N) B_j + C.
 
     Sums of squares are around the shift, near the mean. Where two factors are confounded, the solution of least norm
-    is taken. ``last`` (d, d) is the covariance of the last factor where it is known; its equation is then left out.
+    is taken. ``of_cells`` (d, d) is the covariance between cells, where there is an interaction of which it is known.
     """
     parts = list(statistics.parts.values())
     n, K = statistics.n_samples, len(statistics.labels)
@@ -57,14 +57,12 @@ def moment_covariances(statistics: Statistics, within: Array | None = None, last
             if j != k:
                 design[k, j] = _crossed(parts, k, j, counts)
     squares[K] = squares[K] - within
-    known: tuple[Array, ...] = ()
-    if last is not None:
-        known, K = (last,), K - 1
-        rows = [*range(K), K + 1]
-        squares = [squares[k] - design[k, K] * last for k in rows]
-        design = design[np.ix_(rows, rows)]
+    if of_cells is not None:
+        for k in range(K):
+            squares[k] = squares[k] - _crossed_with_cells(parts, k, counts[k]) * of_cells
+        squares[K] = squares[K] - _crossed_with_cells(parts, None, np.array([n])) * of_cells
     solved = np.tensordot(np.linalg.pinv(design, rcond=1e-8), np.stack(squares), 1)
-    return Covariances((*(symmetric(B) for B in solved[:K]), *known), within)
+    return Covariances(tuple(symmetric(B) for B in solved[:K]), within)
 
 
 def _within(statistics: Statistics) -> Array:
@@ -77,63 +75,101 @@ def _within(statistics: Statistics) -> Array:
     factors = [k for k in range(len(statistics.labels)) if len(statistics.labels[k])]
     share = 1.0
     while True:
-        reduced = [part.only({k: i for i, k in enumerate(factors)}) for part in statistics.parts.values()]
-        complete = [part for part in reduced if len(part.levels) == len(factors)]
+        complete = [part for part in statistics.parts.values() if all(k in part.levels for k in factors)]
         if complete:
-            part = reduce(add, complete)
-            freedom = part.count - _design_rank(part)
-            if freedom > LEAST_FREEDOM * part.count or len(factors) == 1:
-                return share * _residual_scatter(part) / max(freedom, LEAST_FREEDOM * part.count)
+            residual = _Residual.of(statistics, complete, factors)
+            count = sum(part.count for part in complete)
+            freedom = count - residual.rank
+            if freedom > LEAST_FREEDOM * count or len(factors) == 1:
+                return share * residual.scatter() / max(freedom, LEAST_FREEDOM * count)
         largest = max(factors[1:], key=lambda k: len(statistics.labels[k]))
         factors = [k for k in factors if k != largest]
         share *= 0.5
 
 
-def _design_rank(part: PatternSums) -> int:
-    """Number of independent level means: with two factors, the levels less the connected components."""
-    sizes = [len(part.levels[k].index) for k in sorted(part.levels)]
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    rows, columns = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
-    for (k, j), links in part.links.items():
-        rows.append(starts[k] + np.searchsorted(part.levels[k].index, links.rows))
-        columns.append(starts[j] + np.searchsorted(part.levels[j].index, links.columns))
-    components, _ = connected(int(starts[-1]), np.concatenate(rows), np.concatenate(columns))
-    return int(sum(sizes) - (len(sizes) - 1) * components)
+@dataclass(frozen=True)
+class _Residual:
+    """Samples with labels of all ``factors``, and how often their levels meet.
 
+    Attributes
+    ----------
+    parts : list of PatternSums
+    levels : list of int
+        Number of levels of each factor.
+    counts : list of (levels,)
+        Number of samples of each level.
+    tables : dict of sparse (levels_k, levels_j)
+        Number of samples that two levels share, by position of both factors, k < j.
+    factors : list of int
+        Of the statistics; the first is the speaker.
+    """
 
-def _residual_scatter(part: PatternSums) -> Array:
-    """Scatter around least-squares means of all levels, which sweeps over the factors find."""
-    factors = sorted(part.levels)
-    counts, sums = [part.levels[k].counts for k in factors], [part.levels[k].sums for k in factors]
-    tables = part.link_tables()
-    tables |= {(j, k): table.T.tocsr() for (k, j), table in tables.items()}
-    effects = [np.zeros_like(f) for f in sums]
-    size = np.sqrt(max(float(np.trace(part.scatter)), np.finfo(float).tiny))
-    for _ in range(SWEEPS if len(factors) > 1 else 1):
-        moved = 0.0
-        for k in reversed(factors):
-            explained = sum((tables[k, j] @ effects[j] for j in factors if j != k), start=np.zeros_like(sums[k]))
-            new = (sums[k] - explained) / counts[k][:, None]
-            moved += float(np.linalg.norm((new - effects[k]) * np.sqrt(counts[k])[:, None]))
-            effects[k] = new
-        if moved < 1e-4 * size:
-            break
-    scatter = part.scatter.copy()
-    for k in factors:
-        cross = effects[k].T @ sums[k]
-        scatter -= cross + cross.T - effects[k].T @ (counts[k][:, None] * effects[k])
-        for j in range(k):
-            cross = effects[k].T @ (tables[k, j] @ effects[j])
-            scatter += cross + cross.T
-    return symmetric(scatter)
+    parts: list[PatternSums]
+    levels: list[int]
+    counts: list[Array]
+    tables: dict[tuple[int, int], csr_array]
+    factors: list[int]
+
+    @classmethod
+    def of(cls, statistics: Statistics, parts: list[PatternSums], factors: list[int]) -> "_Residual":
+        """Collect the counts of these parts."""
+        sizes = tuple(len(labels) for labels in statistics.labels)
+        counts = [np.zeros(sizes[k]) for k in factors]
+        for part in parts:
+            for own, k in zip(counts, factors, strict=True):
+                own[part.levels[k].index] += part.levels[k].counts
+        tables = {}
+        for i, k in enumerate(factors):
+            for j in range(i + 1, len(factors)):
+                shared = [link_table(part, k, factors[j], sizes) for part in parts]
+                tables[i, j] = csr_array(sum(shared[1:], start=shared[0]))
+        return cls(parts, [sizes[k] for k in factors], counts, tables, factors)
+
+    @property
+    def rank(self) -> int:
+        """Number of independent level means: with two factors, the levels less the connected components."""
+        starts = np.concatenate([[0], np.cumsum(self.levels)])
+        rows, columns = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+        for (k, j), table in self.tables.items():
+            pairs = table.tocoo()
+            rows.append(starts[k] + pairs.row.astype(np.int64))
+            columns.append(starts[j] + pairs.col.astype(np.int64))
+        components, _ = connected(int(starts[-1]), np.concatenate(rows), np.concatenate(columns))
+        used = sum(int(np.count_nonzero(counts)) for counts in self.counts)
+        components -= int(starts[-1]) - used  # levels that do not occur
+        return used - (len(self.levels) - 1) * components
+
+    def scatter(self) -> Array:
+        """Scatter around least-squares means of all levels (d, d); the speakers are swept out of the others."""
+        d = len(self.parts[0].total)
+        used = [np.flatnonzero(counts) for counts in self.counts]
+        counts = np.maximum(self.counts[0], 1.0)
+        tables = [self.tables[0, j][:, used[j]] for j in range(1, len(used))]
+        H = hstack(tables, format="csr") if tables else csr_array((self.levels[0], 0))
+        total, g = np.zeros((d, d)), np.zeros((0, d))
+        for k, number, own in zip(self.factors[1:], self.levels[1:], used[1:], strict=True):
+            blocks = [sums for _, sums in level_sum_blocks(self.parts, k, number)]
+            g = np.concatenate([g, np.concatenate(blocks)[own]])
+        for rows, sums in level_sum_blocks(self.parts, 0, self.levels[0]):
+            means = sums / counts[rows, None]
+            total += sums.T @ means
+            g = g - np.asarray(H[rows].T @ means)
+        scatter = np.sum([part.scatter for part in self.parts], axis=0) - total
+        if H.shape[1]:
+            others = [own[at] for own, at in zip(self.counts[1:], used[1:], strict=True)]
+            linked = {(k - 1, j - 1): self.tables[k, j][used[k]][:, used[j]] for k, j in self.tables if k}
+            scatter = scatter - explained_scatter(swept_gram(counts, H, others, linked), g)
+        return symmetric(scatter)
 
 
 def _sum_of_squares(statistics: Statistics, k: int, counts: Array) -> Array:
     """sum_b f_b f_b' / n_b, where samples without a label are levels of their own."""
-    d = statistics.n_features
-    scaled = statistics.level_sums(k) / np.sqrt(counts)[:, None]
-    alone = [part.scatter for part in statistics.parts.values() if k not in part.levels]
-    return scaled.T @ scaled + sum(alone, start=np.zeros((d, d)))
+    parts, d = list(statistics.parts.values()), statistics.n_features
+    total = sum((part.scatter for part in parts if k not in part.levels), start=np.zeros((d, d)))
+    for rows, sums in level_sum_blocks(parts, k, len(counts)):
+        scaled = sums / np.sqrt(counts[rows])[:, None]
+        total = total + scaled.T @ scaled
+    return total
 
 
 def _crossed(parts: list[PatternSums], k: int, j: int, counts: list[Array]) -> float:
@@ -149,3 +185,22 @@ def _crossed(parts: list[PatternSums], k: int, j: int, counts: list[Array]) -> f
             table = table + link_table(part, k, j, levels)
     both = table.tocoo()
     return total + float(np.sum(both.data**2 / counts[k][both.row]))
+
+
+def _crossed_with_cells(parts: list[PatternSums], k: int | None, counts: Array) -> float:
+    """c_kj with j the cell: sum over levels b of k, and their cells, of n^2 / n_b; None is a level of all samples.
+
+    A sample that lacks the label of some condition is a cell of its own.
+    """
+    total, factors = 0.0, max(len(part.levels) for part in parts)
+    for part in parts:
+        if k is not None and k not in part.levels:
+            total += part.count
+        elif part.cells is not None and len(part.levels) == factors:
+            level = 0 if k is None else part.cells.codes[:, k]
+            total += float(np.sum(part.cells.counts**2 / counts[level]))
+        elif k is None:
+            total += part.count / float(counts[0])
+        else:
+            total += float(np.sum(part.levels[k].counts / counts[part.levels[k].index]))
+    return total

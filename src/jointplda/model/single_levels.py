@@ -10,13 +10,15 @@ import numpy as np
 
 from jointplda._typing import Array, IntArray
 from jointplda.model.cell_sums import CellSums
+from jointplda.model.disk_rows import DiskRows
 from jointplda.model.statistics import Statistics
-from jointplda.model.sums import Levels, Links, PatternSums, sums_of_cells
+from jointplda.model.sums import Levels, Links, PatternSums, sums_of_means
 
 
 def single_levels(statistics: Statistics, k: int) -> IntArray:
-    """Levels of condition k (1 or more) that one sample carries; none where samples are weighted."""
-    if not statistics.labels[k] or any(part.weighted for part in statistics.parts.values()):
+    """Levels of condition k (1 or more) that one sample carries; none where samples are weighted, or sums in files."""
+    parts = statistics.parts.values()
+    if not statistics.labels[k] or any(part.weighted or isinstance(part.levels[0].sums, DiskRows) for part in parts):
         return np.zeros(0, dtype=np.int64)
     return np.flatnonzero(statistics.level_counts(k) == 1.0)
 
@@ -73,7 +75,7 @@ def _samples_alone(part: PatternSums, single: dict[int, IntArray], factors: list
         for j, m in enumerate(factors):
             code[:, j] = own.index[rows] if m == k else _partners(part.links, k, m, own.index[rows])
         codes.append(code)
-        samples.append(own.sums[rows])
+        samples.append(np.asarray(own.sums)[rows])
     distinct, first = np.unique(np.concatenate(codes), axis=0, return_index=True)
     return distinct, np.concatenate(samples)[first]
 
@@ -89,7 +91,7 @@ def _partners(links: Mapping[tuple[int, int], Links], k: int, m: int, levels: In
 def _sums(codes: IntArray, samples: Array, sign: float, factors: list[int], *, cells: bool) -> PatternSums:
     """Sums over these samples, each counted ``sign`` times."""
     weights = np.full(len(codes), sign)
-    of_columns = sums_of_cells(codes, samples, weights)
+    of_columns = sums_of_means(CellSums(codes, np.ones(len(codes)), samples), weights)
     sums = of_columns.only(dict(enumerate(factors)))
     return replace(sums, cells=CellSums(codes, weights, sign * samples) if cells else None)
 
@@ -99,7 +101,7 @@ def _without_empty(part: PatternSums) -> PatternSums:
 
     def levels(v: Levels) -> Levels:
         used = v.counts > 0.5
-        return Levels(v.index[used], v.counts[used], v.sums[used])
+        return Levels(v.index[used], v.counts[used], np.asarray(v.sums)[used])
 
     def links(v: Links) -> Links:
         used = v.counts > 0.5
@@ -108,7 +110,7 @@ def _without_empty(part: PatternSums) -> PatternSums:
     cells = part.cells
     if cells is not None:
         used = cells.counts > 0.5
-        cells = CellSums(cells.codes[used], cells.counts[used], cells.sums[used])
+        cells = CellSums(cells.codes[used], cells.counts[used], np.asarray(cells.sums)[used])
     return replace(
         part,
         levels={k: levels(v) for k, v in part.levels.items()},

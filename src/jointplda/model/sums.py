@@ -1,14 +1,15 @@
 """Sums over the samples with one missing-label pattern: those that have labels of the same factors."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array
+from scipy.sparse import coo_array
 
 from jointplda._typing import Array, IntArray
-from jointplda.linalg import symmetric
+from jointplda.linalg import add_by_level, sums_by_level, symmetric
 from jointplda.model.cell_sums import CellSums, merged
+from jointplda.model.disk_rows import Collector, Rows, row_slices
 
 Pair = tuple[int, int]
 
@@ -33,12 +34,26 @@ class Levels:
     counts : (l,)
         n_b, the number (or weight) of the samples of each level.
     sums : (l, d)
-        f_b, the sum of (m_i - shift) over the samples of each level.
+        f_b, the sum of (m_i - shift) over the samples of each level; in a file where they do not fit into memory.
     """
 
     index: IntArray
     counts: Array
-    sums: Array
+    sums: Rows
+
+    def moved(self, step: Array) -> "Levels":
+        """Return the sums after ``step`` (d,) is added to every sample."""
+        sums = Collector(self.sums)
+        for at in row_slices(len(self.index), len(step)):
+            sums.add(self.sums[at] + self.counts[at, None] * step)
+        return Levels(self.index, self.counts, sums.rows())
+
+    def relabelled(self, new_index: IntArray) -> "Levels":
+        """Return the same sums with level b renamed ``new_index[b]``."""
+        index = new_index[self.index]
+        if np.array_equal(index, self.index):
+            return self
+        return Levels(*merged(index, self.counts, np.asarray(self.sums)))
 
 
 @dataclass(frozen=True)
@@ -74,15 +89,6 @@ class PatternSums:
     cell_size: float = 1.0
     weighted: bool = False
 
-    def link_tables(self) -> dict[Pair, csr_array]:
-        """Links as sparse tables between the levels that occur, by pair of factors."""
-        tables = {}
-        for (k, j), links in self.links.items():
-            ends = [np.searchsorted(self.levels[f].index, at) for f, at in ((k, links.rows), (j, links.columns))]
-            shape = (len(self.levels[k].index), len(self.levels[j].index))
-            tables[k, j] = coo_array((links.counts, tuple(ends)), shape=shape).tocsr()
-        return tables
-
     def moved(self, step: Array) -> "PatternSums":
         """Return the sums of the same samples after ``step`` (d,) is added to each; this is exact."""
         if not step.any():
@@ -92,13 +98,13 @@ class PatternSums:
             self,
             total=self.total + self.count * step,
             scatter=self.scatter + cross + cross.T + self.count * np.outer(step, step),
-            levels={k: Levels(v.index, v.counts, v.sums + v.counts[:, None] * step) for k, v in self.levels.items()},
+            levels={k: v.moved(step) for k, v in self.levels.items()},
             cells=None if self.cells is None else self.cells.moved(step),
         )
 
     def relabelled(self, new_index: Callable[[int], IntArray]) -> "PatternSums":
         """Return the sums of the same samples, with level b of factor k renamed ``new_index(k)[b]``."""
-        levels = {k: Levels(*merged(new_index(k)[v.index], v.counts, v.sums)) for k, v in self.levels.items()}
+        levels = {k: v.relabelled(new_index(k)) for k, v in self.levels.items()}
         links = {
             (k, j): summed_links(new_index(k)[v.rows], new_index(j)[v.columns], v.counts)
             for (k, j), v in self.links.items()
@@ -137,14 +143,51 @@ class PatternSums:
         )
 
 
-def sums_of_cells(codes: IntArray, means: Array, weights: Array, size: float = 1.0) -> PatternSums:
-    """Weighted sums over the means (K, d) of cells, or over samples; the rows of codes (K, factors) are levels."""
-    weighted = means * weights[:, None]
+def sums_of_means(cells: CellSums, weights: Array, size: float = 1.0) -> PatternSums:
+    """Weighted sums over the means of cells; those of weight 0 are left out. ``size`` is that of a cell."""
+    used, d = weights != 0.0, cells.sums.shape[1]
+    codes, positions, index = cells.codes, [], []
+    for column in codes.T:
+        levels, at = np.unique(column[used], return_inverse=True)
+        place = np.zeros(len(column), dtype=np.int64)
+        place[used] = at.reshape(-1)
+        index.append(levels)
+        positions.append(place)
+    sums = [np.zeros((len(levels), d)) for levels in index[1:]]
+    places = [np.zeros(len(levels), dtype=np.int64) for levels in index[1:]]
+    speakers, total, scatter = Collector(cells.sums), np.zeros(d), np.zeros((d, d))
+    for block in cells.blocks():
+        at = np.flatnonzero(used[block])
+        if not len(at):
+            continue
+        means, own = cells.means(block)[at], weights[block][at, None]
+        weighted = means * own
+        total += weighted.sum(axis=0)
+        scatter += means.T @ weighted
+        for k in range(1, codes.shape[1]):
+            add_by_level(sums[k - 1], positions[k][block][at], weighted, places[k - 1])
+        speaker = positions[0][block][at]
+        speakers.add(sums_by_level(speaker - speaker[0], weighted, int(speaker[-1] - speaker[0]) + 1))
+    counts = [np.bincount(place[used], weights[used], len(own)) for place, own in zip(positions, index, strict=True)]
+    rows = [speakers.rows(), *sums]
     factors = range(codes.shape[1])
-    levels = {k: Levels(*merged(codes[:, k], weights, weighted)) for k in factors}
-    links = {(k, j): summed_links(codes[:, k], codes[:, j], weights) for k in factors for j in factors if k < j}
-    total, scatter = weighted.sum(axis=0), means.T @ weighted
-    return PatternSums(float(weights.sum()), total, symmetric(scatter), levels, links, None, size)
+    tables = {k: Levels(index[k], counts[k].astype(np.float64), rows[k]) for k in factors}
+    links = {
+        (k, j): summed_links(codes[used, k], codes[used, j], weights[used]) for k in factors for j in factors if k < j
+    }
+    return PatternSums(float(weights.sum()), total, symmetric(scatter), tables, links, None, size)
+
+
+def level_sum_blocks(parts: Sequence[PatternSums], k: int, number: int) -> Iterator[tuple[slice, Array]]:
+    """Sums (levels, d) over all parts for consecutive slices of the ``number`` levels of factor k."""
+    d = len(parts[0].total)
+    own = [part.levels[k] for part in parts if k in part.levels]
+    for rows in row_slices(number, d):
+        sums = np.zeros((rows.stop - rows.start, d))
+        for levels in own:
+            start, stop = np.searchsorted(levels.index, [rows.start, rows.stop]).tolist()
+            sums[levels.index[start:stop] - rows.start] += levels.sums[start:stop]
+        yield rows, sums
 
 
 def summed_links(rows: IntArray, columns: IntArray, counts: Array) -> Links:
@@ -160,4 +203,4 @@ def summed_links(rows: IntArray, columns: IntArray, counts: Array) -> Links:
 
 def _joined(a: Levels, b: Levels) -> Levels:
     index, counts = np.concatenate([a.index, b.index]), np.concatenate([a.counts, b.counts])
-    return Levels(*merged(index, counts, np.concatenate([a.sums, b.sums])))
+    return Levels(*merged(index, counts, np.concatenate([np.asarray(a.sums), np.asarray(b.sums)])))

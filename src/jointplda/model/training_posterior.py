@@ -140,6 +140,6 @@ def training_posterior(
 def _cells(statistics: Statistics) -> CellMeans | None:
     """The cells of samples that have all labels; None where they are not known, or too many."""
     sums = next((part.cells for pattern, part in statistics.parts.items() if all(pattern)), None)
-    if sums is None or sums.sums.size > CELL_NUMBERS:
+    if sums is None or sums.codes.shape[0] * statistics.n_features > CELL_NUMBERS:
         return None
-    return CellMeans(sums.codes, sums.counts, statistics.shift + sums.means)
+    return CellMeans(sums.codes, sums.counts, statistics.shift + sums.means())

@@ -1,6 +1,5 @@
 """Statistics of cell means, and of what is left within cells."""
 
-from collections.abc import Hashable
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +8,7 @@ from jointplda.errors import InputError
 from jointplda.linalg import symmetric
 from jointplda.model.cell_sums import CellSums, WithinCells
 from jointplda.model.statistics import Statistics
-from jointplda.model.sums import Levels, PatternSums, summed_links, sums_of_cells
+from jointplda.model.sums import PatternSums, sums_of_means
 
 
 def cell_means(statistics: Statistics) -> tuple[Statistics, WithinCells]:
@@ -24,11 +23,9 @@ def cell_means(statistics: Statistics) -> tuple[Statistics, WithinCells]:
             parts[*pattern, 1.0] = part
             continue
         cells = _cells_of(part)
-        means = cells.means
         for size in np.unique(cells.counts):
-            rows = np.flatnonzero(cells.counts == size)
-            ones = np.ones(len(rows))
-            parts[*pattern, float(size)] = sums_of_cells(cells.codes[rows], means[rows], ones, float(size))
+            chosen = (cells.counts == size).astype(np.float64)
+            parts[*pattern, float(size)] = sums_of_means(cells, chosen, float(size))
     return replace(statistics, parts=parts), within  # type: ignore[arg-type]
 
 
@@ -39,8 +36,9 @@ def within_cells(statistics: Statistics) -> WithinCells:
     for pattern, part in statistics.parts.items():
         if all(pattern):
             cells = _cells_of(part)
-            weighted = cells.means * np.sqrt(cells.counts)[:, None]
-            scatter += part.scatter - weighted.T @ weighted
+            scatter += part.scatter
+            for block in cells.blocks():
+                scatter -= cells.means(block).T @ cells.sums[block]
             freedom += part.count - len(cells.counts)
             log_counts += float(np.log(cells.counts).sum())
     return WithinCells(symmetric(scatter), freedom, log_counts)
@@ -76,7 +74,7 @@ def held_cells(
         cells = _cells_of(part)
         n = cells.counts
         a = n / (1.0 + kappa * n)
-        parts[pattern] = sums_of_cells(cells.codes, cells.means, a)
+        parts[pattern] = sums_of_means(cells, a)
         freedom += len(n) - float(a.sum())
         logs -= float(np.log(a).sum())
         if within.freedom > 0.0:
@@ -84,23 +82,6 @@ def held_cells(
             weight = 1.0 - shape_weight + counted
     freedom, logs = freedom + weight * within.freedom, logs + weight * within.log_counts
     return replace(statistics, parts=parts), WithinCells(weight * within.scatter, freedom, logs)
-
-
-def with_cell_condition(statistics: Statistics) -> Statistics:
-    """The same statistics with the cell as one more condition; samples that lack a label lack this one too."""
-    parts: dict[tuple[bool, ...], PatternSums] = {}
-    labels: tuple[Hashable, ...] = ()
-    for pattern, part in statistics.parts.items():
-        if not all(pattern) or part.cells is None:
-            parts[*pattern, False] = part
-            continue
-        cells, at = part.cells, len(pattern) + 1
-        index = np.arange(len(cells.counts))
-        labels = tuple(map(tuple, cells.codes.tolist()))
-        links = {(k, at): summed_links(cells.codes[:, k], index, cells.counts) for k in range(at)}
-        levels = {**part.levels, at: Levels(index, cells.counts, cells.sums)}
-        parts[*pattern, True] = PatternSums(part.count, part.total, part.scatter, levels, {**part.links, **links})
-    return Statistics((*statistics.labels, labels), (*statistics.conditions, "cell"), statistics.shift, parts)
 
 
 def with_cell_factor(means: Statistics) -> Statistics:

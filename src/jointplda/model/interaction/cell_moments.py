@@ -6,13 +6,12 @@ import numpy as np
 from scipy.sparse import csr_array, diags_array, hstack
 
 from jointplda._typing import Array, IntArray
-from jointplda.linalg import spans, symmetric
+from jointplda.linalg import sums_by_level, symmetric
 from jointplda.model.cell_sums import WithinCells
-from jointplda.model.interaction.cell_means import with_cell_condition
 from jointplda.model.kappa import KappaPrior
 from jointplda.model.moment_covariances import Covariances, moment_covariances
 from jointplda.model.statistics import Statistics
-from jointplda.model.sums import PatternSums, sums_of_cells
+from jointplda.model.swept_levels import generalised_inverse, swept_gram
 
 MOST_LEVELS = 2000
 ROWS = 4096
@@ -63,24 +62,34 @@ def cell_residual(statistics: Statistics) -> CellResidual:
     codes, counts = part.cells.codes[chosen], part.cells.counts[chosen]
     if not len(codes):
         return CellResidual(np.zeros((d, d)), 0.0, 1.0, alone)
-    means = part.cells.means[chosen]
-    sums = sums_of_cells(codes, means, np.ones(len(counts)))
-    of_speakers, tables = sums.levels[0], sums.link_tables()
-    table = hstack([tables[0, k] for k in range(1, codes.shape[1])], format="csr")
-    inverse, rank = _swept_inverse(sums, table)
-    freedom = float(len(counts) - len(of_speakers.counts) - rank)
+    numbers = [np.unique(column, return_inverse=True, return_counts=True)[1:] for column in codes.T]
+    speakers, per_speaker = numbers[0][0].reshape(-1), numbers[0][1].astype(np.float64)
+    rows, A = _swept_rows(numbers), _swept_gram(numbers)
+    inverse, rank = generalised_inverse(A)
+    freedom = float(len(counts) - len(per_speaker) - rank)
     if freedom <= 0.0:
         return CellResidual(np.zeros((d, d)), 0.0, float(np.mean(1.0 / counts)), len(counts) + alone)
-    speakers, rows = np.searchsorted(of_speakers.index, codes[:, 0]), _swept_rows(codes, of_speakers.counts, table)
-    centred = means - (of_speakers.sums / of_speakers.counts[:, None])[speakers]
-    b = rows.T @ centred
-    left = 1.0 - 1.0 / of_speakers.counts[speakers]
+    scatter, b = np.zeros((d, d)), np.zeros((rows.shape[1], d))
+    for block in part.cells.blocks():
+        start, stop = np.searchsorted(chosen, [block.start, block.stop]).tolist()
+        if stop > start:
+            centred = _centred(part.cells.means(block)[chosen[start:stop] - block.start], speakers[start:stop])
+            scatter += centred.T @ centred
+            b += rows[start:stop].T @ centred
+    left = 1.0 - 1.0 / per_speaker[speakers]
     for start in range(0, len(codes), ROWS):
-        block = np.asarray(rows[start : start + ROWS].todense())
-        left[start : start + ROWS] -= np.sum((block @ inverse) * block, axis=1)
-    scatter = centred.T @ centred - b.T @ inverse @ b
+        dense = np.asarray(rows[start : start + ROWS].todense())
+        left[start : start + ROWS] -= np.sum((dense @ inverse) * dense, axis=1)
+    scatter -= b.T @ inverse @ b
     inverse_size = float(np.maximum(left, 0.0) @ (1.0 / counts)) / freedom
     return CellResidual(symmetric(scatter), freedom, inverse_size, len(counts) + alone)
+
+
+def _centred(means: Array, speakers: IntArray) -> Array:
+    """Cell means (k, d) less the mean of those of their speaker; ``speakers`` (k,) are numbered in order."""
+    own = speakers - speakers[0]
+    counts = np.bincount(own)
+    return np.asarray(means - (sums_by_level(own, means, len(counts)) / counts[:, None])[own])
 
 
 def _frequent(codes: IntArray) -> tuple[IntArray, int]:
@@ -98,32 +107,36 @@ def _frequent(codes: IntArray) -> tuple[IntArray, int]:
     return np.flatnonzero(kept & ~alone), int(np.count_nonzero(kept & alone))
 
 
-def _swept_inverse(sums: PatternSums, table: csr_array) -> tuple[Array, int]:
-    """Generalised inverse of A = N' N - table' diag(1 / m_s) table, N the indicators of channels, and the rank of A.
+def _table(numbers: list[tuple[IntArray, IntArray]]) -> csr_array:
+    """The cells of each speaker in each channel, sparse (S, levels of all conditions)."""
+    speakers, ones = numbers[0][0], np.ones(len(numbers[0][0]))
+    shape = len(numbers[0][1])
+    tables = [csr_array((ones, (speakers, at)), shape=(shape, len(sizes))) for at, sizes in numbers[1:]]
+    return csr_array(hstack(tables, format="csr"))
 
-    ``table`` (speakers, levels) has the cells of each speaker in each channel. The rank is the number of independent
-    channel means beside those of speakers.
+
+def _swept_gram(numbers: list[tuple[IntArray, IntArray]]) -> csr_array:
+    """A = N' N - table' diag(1 / m_s) table, N the indicators of channels, sparse (levels, levels).
+
+    ``numbers`` has, for the speaker and each condition, the level of each cell and the number of cells of each level.
     """
-    gram = -np.asarray((table.T @ (diags_array(1.0 / sums.levels[0].counts) @ table)).todense(), dtype=np.float64)
-    places = spans(len(sums.levels[k].index) for k in range(1, len(sums.levels)))
-    for k, own in enumerate(places, start=1):
-        gram[own, own] += np.diag(sums.levels[k].counts)
-    for (k, j), linked in sums.link_tables().items():
-        if k > 0:
-            first, second = places[k - 1], places[j - 1]
-            gram[first, second] += linked.todense()
-            gram[second, first] += linked.todense().T
-    values, vectors = np.linalg.eigh(symmetric(gram))
-    kept = values > 1e-9 * max(float(np.max(np.diagonal(gram), initial=0.0)), 1e-300)
-    return (vectors[:, kept] / values[kept]) @ vectors[:, kept].T, int(kept.sum())
+    others = numbers[1:]
+    linked = {
+        (k, j): csr_array((np.ones(len(a)), (a, b)), shape=(len(of_a), len(of_b)))
+        for k, (a, of_a) in enumerate(others)
+        for j, (b, of_b) in enumerate(others)
+        if k < j
+    }
+    counts = numbers[0][1].astype(np.float64)
+    return swept_gram(counts, _table(numbers), [sizes.astype(np.float64) for _, sizes in others], linked)
 
 
-def _swept_rows(codes: IntArray, counts: Array, table: csr_array) -> csr_array:
+def _swept_rows(numbers: list[tuple[IntArray, IntArray]]) -> csr_array:
     """n~ of every cell: its indicators of channels less the mean of those of its speaker, sparse (K, levels)."""
-    speakers, *channels = [np.unique(column, return_inverse=True)[1] for column in codes.T]
-    ones, ends = np.ones(len(codes)), np.arange(len(codes) + 1)
-    own = hstack([csr_array((ones, channel, ends)) for channel in channels], format="csr")
-    return csr_array(own - csr_array(diags_array(1.0 / counts) @ table)[speakers])
+    cells = len(numbers[0][0])
+    ones, ends = np.ones(cells), np.arange(cells + 1)
+    own = hstack([csr_array((ones, at, ends), shape=(cells, len(sizes))) for at, sizes in numbers[1:]], format="csr")
+    return csr_array(own - csr_array(diags_array(1.0 / numbers[0][1]) @ _table(numbers))[numbers[0][0]])
 
 
 @dataclass(frozen=True)
@@ -175,5 +188,4 @@ def cell_covariances(
         C = (within.scatter + residual.scatter / (kappa + residual.inverse_size)) / freedom
     else:
         C = moment_covariances(statistics).within / (1.0 + kappa)
-    moments = moment_covariances(with_cell_condition(statistics), C, kappa * C)
-    return Covariances(moments.between[:-1], C), found
+    return moment_covariances(statistics, C, kappa * C), found
