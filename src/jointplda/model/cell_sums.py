@@ -12,6 +12,7 @@ so EM runs on cell means, one part of the statistics for each size n, and the sc
 A sample that lacks the label of some condition is a cell of its own.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -90,10 +91,21 @@ class CellSums:
 
 def merged(codes: IntArray, counts: Array, sums: Array) -> tuple[IntArray, Array, Array]:
     """Add up the counts and sums of equal codes (n,), or of equal rows of codes (n, k), which come out sorted."""
-    distinct, which = np.unique(codes, axis=None if codes.ndim == 1 else 0, return_inverse=True)
-    which = which.reshape(-1)
+    distinct, which = np.unique(codes, return_inverse=True) if codes.ndim == 1 else numbered_rows(codes)
     totals = np.bincount(which, counts, len(distinct)).astype(np.float64)
     return distinct, totals, sums_by_level(which, sums, len(distinct))
+
+
+def numbered_rows(codes: IntArray) -> tuple[IntArray, IntArray]:
+    """The distinct rows of codes (n, k), in order, and the position of each among them."""
+    if not len(codes):
+        return codes, np.zeros(0, dtype=np.int64)
+    sizes = tuple((codes.max(axis=0) + 1).tolist())
+    if math.prod(sizes) > np.iinfo(np.int64).max:
+        distinct, which = np.unique(codes, axis=0, return_inverse=True)
+        return distinct, which.reshape(-1)
+    keys, which = np.unique(np.ravel_multi_index(tuple(codes.T), sizes), return_inverse=True)
+    return np.stack(np.unravel_index(keys, sizes), axis=1).astype(np.int64), which.reshape(-1)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """One pass over the samples: sums by level, by cell and in all, for each missing-label pattern."""
 
-import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -9,7 +8,7 @@ from jointplda import sample_matrix
 from jointplda._typing import AnyArray, Array, IntArray
 from jointplda.labels import MISSING
 from jointplda.linalg import add_by_level, symmetric
-from jointplda.model.cell_sums import CellSums
+from jointplda.model.cell_sums import CellSums, numbered_rows
 from jointplda.model.sums import Levels, PatternSums, summed_links
 
 MANY_ROWS = 100_000  # from which the scatter of float32 samples is summed in single precision
@@ -39,7 +38,7 @@ def pattern_sums(
     local = {k: _numbered(codes[:, k]) for k in factors}
     n_factors = codes.shape[1]
     if cells:
-        local[n_factors] = _numbered_rows(codes[:, factors])
+        local[n_factors] = numbered_rows(codes[:, factors])
     sums = {k: np.zeros((len(levels), d)) for k, (levels, _) in local.items()}
     places = {k: np.empty(len(levels), dtype=np.int64) for k, (levels, _) in local.items()}
     scatter, room = np.zeros((d, d)), np.empty((min(n, sample_matrix.CHUNK_ROWS), d))
@@ -78,13 +77,3 @@ def _numbered(codes: IntArray) -> tuple[IntArray, IntArray]:
     position = np.empty(int(used[-1]) + 1, dtype=np.int64)
     position[used] = np.arange(len(used))
     return used, position[codes]
-
-
-def _numbered_rows(codes: IntArray) -> tuple[IntArray, IntArray]:
-    """The distinct rows of codes (n, k), in order, and the position of each among them."""
-    sizes = tuple((codes.max(axis=0) + 1).tolist())
-    if math.prod(sizes) > np.iinfo(np.int64).max:
-        distinct, which = np.unique(codes, axis=0, return_inverse=True)
-        return distinct, which.reshape(-1)
-    keys, which = np.unique(np.ravel_multi_index(tuple(codes.T), sizes), return_inverse=True)
-    return np.stack(np.unravel_index(keys, sizes), axis=1).astype(np.int64), which.reshape(-1)
