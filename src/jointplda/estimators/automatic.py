@@ -4,7 +4,7 @@ import logging
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -38,11 +38,19 @@ from jointplda.scoring.scorer import Scorer
 from jointplda.selection.budget import SECONDS, Budget
 from jointplda.selection.candidates import CandidateResult
 from jointplda.selection.design import Design, design_of
-from jointplda.selection.folds import make_folds
+from jointplda.selection.folds import Recipe, Whole, make_folds
 from jointplda.selection.held_out_calibration import HeldOutCllr, calibrate_held_out
 from jointplda.selection.search import Search, Selection
 
 logger = logging.getLogger("jointplda")
+
+
+class Choice(NamedTuple):
+    """What held-out speakers decided, a recipe and a calibration, and what its front end makes of all samples."""
+
+    recipe: Recipe
+    calibration: AffineCalibration | None
+    whole: Whole
 
 
 class JointPLDACV(ModelEstimator):
@@ -160,36 +168,44 @@ class JointPLDACV(ModelEstimator):
         The parameters are as in ``JointPLDA.fit``. Without channels this is SPLDA with chosen shrinkage.
         """
         with unchanged_by_errors(self):
-            matrix = checked_training(self, X, y)
-            if not isinstance(self.calibrate, bool | np.bool_):
-                raise InputError(f"expected True or False, got {self.calibrate!r:.60}.", parameter="calibrate")
-            check_callback(self.callback)
-            rng = generator(0 if self.random_state is None else self.random_state)
-            folds = make_folds(matrix, y, channels, self.cv, rng)
-            fewest = min(len(split.training) for split in folds.splits)
-            size = (len(matrix), matrix.shape[1], len(folds.labels[0]), fewest)
-            front_ends = tuple(front_end.sized(*size) for front_end in front_ends_of(self.front_end))
-            statistics = folds.whole(front_ends[0]).statistics
-            design = design_of(statistics, rng)
-            priors = None
-            if self.channel_prior is not None:
-                priors = per_condition("channel_prior", self.channel_prior, len(statistics.conditions))
-            search = Search(
-                folds, front_ends, design, self._settings(), rng,
-                self.callback, priors, self.interaction, self._threads(), check_number("budget", self.budget, 1.0),
-            )  # fmt: skip
-            best = search.run()
-            calibration, checked = calibrate_held_out(
-                search.calibration_trials(best), folds.speakers, confounded=design.confounded
-            )
-            self.selection_ = Selection(tuple(search.tried.values()), design, checked, search.stretch)
-            whole = folds.whole(best.front_end)
-            model = self._fitted_to_all(best.settings, whole.statistics, confounded=design.confounded)
-            model = model.with_calibration(calibration if self.calibrate else None)
-            self.best_estimator_ = make_pipeline(*whole.steps, model)
-            self._warn(calibration, design, statistics, interrupted=search.interrupted)
-            search.budget.warn(best.settings)
-            return self
+            recipe, calibration, whole = self._choose(X, y, channels)
+            return self._fit_choice(recipe.settings, calibration, whole)
+
+    def _choose(self, X: Any, y: Any, channels: Any) -> "Choice":
+        """Choose settings and a calibration by what held-out speakers of these samples show."""
+        matrix = checked_training(self, X, y)
+        if not isinstance(self.calibrate, bool | np.bool_):
+            raise InputError(f"expected True or False, got {self.calibrate!r:.60}.", parameter="calibrate")
+        check_callback(self.callback)
+        rng = generator(0 if self.random_state is None else self.random_state)
+        folds = make_folds(matrix, y, channels, self.cv, rng)
+        fewest = min(len(split.training) for split in folds.splits)
+        size = (len(matrix), matrix.shape[1], len(folds.labels[0]), fewest)
+        front_ends = tuple(front_end.sized(*size) for front_end in front_ends_of(self.front_end))
+        statistics = folds.whole(front_ends[0]).statistics
+        design = design_of(statistics, rng)
+        priors = None
+        if self.channel_prior is not None:
+            priors = per_condition("channel_prior", self.channel_prior, len(statistics.conditions))
+        search = Search(
+            folds, front_ends, design, self._settings(), rng,
+            self.callback, priors, self.interaction, self._threads(), check_number("budget", self.budget, 1.0),
+        )  # fmt: skip
+        best = search.run()
+        calibration, checked = calibrate_held_out(
+            search.calibration_trials(best), folds.speakers, confounded=design.confounded
+        )
+        self.selection_ = Selection(tuple(search.tried.values()), design, checked, search.stretch)
+        self._warn(calibration, design, statistics, interrupted=search.interrupted)
+        search.budget.warn(best.settings)
+        return Choice(best, calibration, folds.whole(best.front_end))
+
+    def _fit_choice(self, settings: ModelSettings, calibration: AffineCalibration | None, whole: Whole) -> Self:
+        """Fit the chosen settings to what the front end makes of all samples."""
+        model = self._fitted_to_all(settings, whole.statistics, confounded=self.design_.confounded)
+        model = model.with_calibration(calibration if self.calibrate else None)
+        self.best_estimator_ = make_pipeline(*whole.steps, model)
+        return self
 
     def _fitted_to_all(self, candidate: ModelSettings, statistics: Statistics, *, confounded: bool) -> JointPLDA:
         model = JointPLDA(**self._fixed(), **candidate.searched)

@@ -4,7 +4,7 @@ from collections.abc import Hashable
 from typing import Any, Self
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg import eigh, solve_triangular
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.decomposition import PCA as _SklearnPCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -14,7 +14,8 @@ from jointplda._typing import Array, IntArray
 from jointplda._validation import check_number
 from jointplda.errors import InputError, warn
 from jointplda.labels import MISSING, encode
-from jointplda.linalg import sums_by_level
+from jointplda.linalg import sums_by_level, symmetric
+from jointplda.preprocessing.moments import Moments
 from jointplda.sample_matrix import check_numbers
 
 SAMPLES_PER_COMPONENT = 2
@@ -26,6 +27,15 @@ class Step(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
     def kept(self, samples: int, dimension: int, speakers: int | None) -> int:
         """Dimension of the result, of so many samples, dimensions and speakers; None if speakers are not known."""
         return dimension
+
+    def learn(self, moments: Moments) -> Self:
+        """Learn from moments what ``fit`` learns from samples, up to the signs of directions."""
+        self.n_features_in_ = len(moments.mean)
+        self._learn(moments)
+        return self
+
+    def _learn(self, moments: Moments) -> None:
+        """Set what the step learns."""
 
 
 class Affine(Step):
@@ -54,6 +64,9 @@ class Center(Affine):
         X = _samples(self, X)
         self.offset_, self.matrix_ = X.mean(axis=0), None
         return self
+
+    def _learn(self, moments: Moments) -> None:
+        self.offset_, self.matrix_ = moments.mean, None
 
 
 class LengthNorm(Step):
@@ -105,6 +118,12 @@ class PCA(Affine):
         self.offset_, self.matrix_ = pca.mean_, np.ascontiguousarray(pca.components_.T)
         return self
 
+    def _learn(self, moments: Moments) -> None:
+        size = self.kept(int(moments.samples), len(moments.mean), None)
+        vectors = np.linalg.eigh(symmetric(moments.covariance))[1][:, ::-1][:, :size]
+        signs = np.sign(vectors[np.argmax(np.abs(vectors), axis=0), np.arange(size)])
+        self.offset_, self.matrix_ = moments.mean, np.ascontiguousarray(vectors * signs)
+
 
 class Reduce(Affine):
     """PCA if there are enough samples and speakers for it; else only the mean is subtracted.
@@ -140,6 +159,12 @@ class Reduce(Affine):
         self.offset_, self.matrix_ = step.offset_, step.matrix_
         return self
 
+    def _learn(self, moments: Moments) -> None:
+        d = len(moments.mean)
+        size = self.kept(int(moments.samples), d, moments.speakers)
+        step = PCA(size).learn(moments) if size < d else Center().learn(moments)
+        self.offset_, self.matrix_ = step.offset_, step.matrix_
+
 
 class Scale(Affine):
     """Subtract the mean, and divide every feature by its largest deviation from it, so that scales do not matter.
@@ -150,11 +175,16 @@ class Scale(Affine):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find means and ranges of X (n, d)."""
         X = _samples(self, X)
-        self.offset_ = X.mean(axis=0)
-        largest = np.abs(X - self.offset_).max(axis=0)
-        constant = largest <= 1e-12 * np.abs(X).max(axis=0)
-        self.matrix_ = np.diag(1.0 / np.where(constant, np.inf, largest))
+        self._scale(X.mean(axis=0), X.min(axis=0), X.max(axis=0))
         return self
+
+    def _learn(self, moments: Moments) -> None:
+        self._scale(moments.mean, moments.low, moments.high)
+
+    def _scale(self, mean: Array, low: Array, high: Array) -> None:
+        largest = np.maximum(high - mean, mean - low)
+        constant = largest <= 1e-12 * np.maximum(np.abs(low), np.abs(high))
+        self.offset_, self.matrix_ = mean, np.diag(1.0 / np.where(constant, np.inf, largest))
 
 
 class Whiten(Affine):
@@ -180,13 +210,21 @@ class Whiten(Affine):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Compute W from X (n, d) of speakers y (n,), any hashables."""
         X = _samples(self, X, ensure_min_samples=2)
-        share = check_number("shrinkage", self.shrinkage, 0.0)
         codes, levels = _speakers(self, X, y)
-        scale = X.std(axis=0)
-        scale[scale <= 1e-12 * np.abs(X).max(axis=0)] = np.inf  # of constant features nothing is left
+        scale = _deviations(X.std(axis=0), np.abs(X).max(axis=0))
         rest = X - (sums_by_level(codes, X, len(levels)) / np.bincount(codes)[:, None])[codes]
         rest /= scale
-        W = rest.T @ rest / (len(X) - len(levels))
+        self._whiten(rest.T @ rest / (len(X) - len(levels)), scale, X.mean(axis=0))
+        return self
+
+    def _learn(self, moments: Moments) -> None:
+        scale = _deviations(np.sqrt(np.maximum(np.diagonal(moments.covariance), 0.0)), moments.extent)
+        within = _within(self, moments) / np.outer(scale, scale)
+        self._whiten(within * (moments.samples / (moments.samples - moments.speakers)), scale, moments.mean)
+
+    def _whiten(self, W: Array, scale: Array, mean: Array) -> None:
+        """Set the transform from the covariance within speakers of features divided by their ``scale``."""
+        share = check_number("shrinkage", self.shrinkage, 0.0)
         own = np.diagonal(W).copy()
         own[own <= 1e-12] = 1.0
         try:
@@ -195,8 +233,20 @@ class Whiten(Affine):
             problem = "Whiten: the samples do not vary enough within speakers; raise shrinkage, or use PCA before."
             raise InputError(problem) from None
         root = solve_triangular(L, np.diag(1.0 / (scale * np.sqrt(own))), lower=True).T
-        self.offset_, self.matrix_ = X.mean(axis=0), np.ascontiguousarray(root)
-        return self
+        self.offset_, self.matrix_ = mean, np.ascontiguousarray(root)
+
+
+def _deviations(scale: Array, extent: Array) -> Array:
+    """Standard deviations (d,) of features, infinite for constant ones, of which nothing is then left."""
+    return np.where(scale <= 1e-12 * extent, np.inf, scale)
+
+
+def _within(step: Step, moments: Moments) -> Array:
+    """The covariance within speakers; raises if no speaker has several samples."""
+    if moments.within is None or moments.samples <= moments.speakers or moments.speakers < 2:
+        name = type(step).__name__
+        raise InputError(f"{name}: expected two or more speakers, some of them with several samples.")
+    return moments.within
 
 
 class LDA(Affine):
@@ -241,6 +291,22 @@ class LDA(Affine):
         if self.matrix_.shape[1] < size:
             warn(f"LDA found only {self.matrix_.shape[1]} directions that separate speakers, not {size}.")
         return self
+
+    def _learn(self, moments: Moments) -> None:
+        size = self.kept(int(moments.samples), len(moments.mean), moments.speakers)
+        W, total = _within(self, moments), moments.covariance
+        if isinstance(self.shrinkage, str):
+            problem = "LDA: this shrinkage is found from the samples themselves; give a number, or none."
+            raise InputError(problem, parameter="shrinkage")
+        if self.shrinkage is not None:
+            share = check_number("shrinkage", self.shrinkage, 0.0, 1.0)
+            W, total = ((1.0 - share) * C + share * np.trace(C) / len(C) * np.eye(len(C)) for C in (W, total))
+        try:
+            vectors = eigh(symmetric(total - W), symmetric(W))[1][:, ::-1][:, :size]
+        except np.linalg.LinAlgError:
+            problem = "LDA: the samples do not vary enough within speakers; raise shrinkage, or use PCA before."
+            raise InputError(problem) from None
+        self.offset_, self.matrix_ = moments.mean, np.ascontiguousarray(vectors)
 
 
 def _number(n_components: Any, most: int) -> int:

@@ -1,0 +1,115 @@
+"""Fits to samples that need not fit into memory."""
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+from jointplda._validation import check_number
+from jointplda.calibration.affine import AffineCalibration
+from jointplda.errors import Advice, InputError
+from jointplda.estimators.automatic import JointPLDACV
+from jointplda.estimators.base import BasePLDA
+from jointplda.estimators.estimator_checks import generator, unchanged_by_errors
+from jointplda.estimators.pipeline import Pipeline
+from jointplda.passes.census import Census
+from jointplda.passes.learned_steps import Passes, learned_front_end
+from jointplda.passes.sources import SampleSource
+from jointplda.passes.speaker_sample import drawn_speakers, gathered
+from jointplda.preprocessing.front_ends import GIVEN, FrontEnd
+from jointplda.preprocessing.steps import Step
+from jointplda.progress import ProgressCallback
+from jointplda.selection.folds import Recipe, Whole
+
+Model = TypeVar("Model", JointPLDACV, BasePLDA, Pipeline)
+
+LEAST_MEMORY = 1e8
+SEARCH_SHARE, SUMS_SHARE = 0.6, 0.2
+SEARCH_COPIES = 40.0  # double-precision numbers that a search holds for each number of its samples
+LEAST_ROWS = 2000
+IN_A_SEARCH = Advice("JointPLDACV(front_end=[...]) takes other steps.", "")
+
+
+def fit_in_passes(
+    model: Model,
+    source: SampleSource,
+    *,
+    memory: float = 2e9,
+    folder: str | Path | None = None,
+    callback: ProgressCallback | None = None,
+) -> Model:
+    """Fit a model to samples that are read in passes, a chunk at a time, within a bounded memory.
+
+    A first pass counts speakers and channels. The settings of a ``JointPLDACV``, its front end and its calibration are
+    chosen on a random sample of speakers, as large as the memory allows; speakers heard in several channels come first
+    up to a quarter of it. What was chosen is then learned from all samples: each step of the front end takes a pass,
+    and the statistics take the last one. What does not fit of them goes to temporary files, by speaker; EM does not
+    see the samples. Where all samples fit into the sample of speakers the result is that of ``fit``, to rounding.
+
+    Parameters
+    ----------
+    model : JointPLDACV, JointPLDA, PLDA, or a Pipeline of steps and JointPLDA or PLDA
+        The steps of a pipeline are not fitted. They are those of ``jointplda.preprocessing``; a front end of a
+        ``JointPLDACV`` may have others, which then learn from the sample of speakers alone.
+    source : SampleSource
+        The samples, such as an ``ArraySource`` of a memmap.
+    memory : float
+        Bytes that the fit may take, beside what the program takes before.
+    folder : path, optional
+        Where temporary files are made; by default the system's folder for them.
+    callback : callable, optional
+        Called with a ``Progress`` after every chunk, counted in samples; its stage says what the pass is for. A search
+        and EM call the model's own callback.
+
+    Returns
+    -------
+    model
+        The same object, fitted.
+    """
+    check_number("memory", memory, LEAST_MEMORY)
+    where = None if folder is None else Path(folder)
+    with unchanged_by_errors(model):
+        census = Census.of(source, callback)
+        passes = Passes(source, census, room=SUMS_SHARE * memory, folder=where, callback=callback)
+        if isinstance(model, JointPLDACV):
+            recipe, calibration, sampled = _chosen(model, passes, memory)
+            settings = recipe.settings
+            steps = learned_front_end(recipe.front_end, passes, sampled)
+            statistics = passes.statistics(steps, cells=bool(settings.interaction))
+            return model._fit_choice(settings, calibration, Whole(steps, statistics))
+        if isinstance(model, BasePLDA):
+            return model.fit_statistics(passes.statistics((), cells=_interacts(model)))
+        return _fitted_pipeline(model, passes)
+
+
+def _interacts(model: BasePLDA) -> bool:
+    return bool(model._settings().interaction)
+
+
+def _chosen(
+    model: JointPLDACV, passes: Passes, memory: float
+) -> tuple[Recipe, AffineCalibration | None, tuple[Any, ...]]:
+    """What held-out speakers of the sample decide, and the front end that the sample taught."""
+    rows = sample_rows(passes.source.n_features, memory)
+    rng = generator(0 if model.random_state is None else model.random_state).spawn(1)[0]
+    speakers = drawn_speakers(passes.census, rows, rng)
+    sample = gathered(passes.source, passes.census, speakers, rows, rng, passes.callback)
+    channels = sample.channels if sample.channels.names else None
+    recipe, calibration, whole = model._choose(sample.X, sample.speakers, channels)
+    return recipe, calibration, whole.steps
+
+
+def sample_rows(n_features: int, memory: float) -> int:
+    """Number of samples on which a search stays within its share of the memory."""
+    return max(LEAST_ROWS, int(SEARCH_SHARE * memory / (8.0 * SEARCH_COPIES * n_features)))
+
+
+def _fitted_pipeline(pipeline: Pipeline, passes: Passes) -> Pipeline:
+    """The steps of a pipeline learned one after the other, and its model fitted to what they make of the samples."""
+    *steps, (_, model) = pipeline.steps
+    if not isinstance(model, BasePLDA) or not all(isinstance(step, Step) for _, step in steps):
+        names = ", ".join(type(step).__name__ for _, step in pipeline.steps)
+        problem = f"expected steps of jointplda.preprocessing, then JointPLDA or PLDA, got {names}."
+        raise InputError(problem, parameter="model", remedy=IN_A_SEARCH)
+    learned = learned_front_end(FrontEnd(GIVEN, tuple(step for _, step in steps)), passes, ())
+    model.fit_statistics(passes.statistics(learned, cells=_interacts(model)))
+    pipeline.steps = [*((name, step) for (name, _), step in zip(steps, learned, strict=True)), pipeline.steps[-1]]
+    return pipeline

@@ -1,0 +1,221 @@
+"""Fits to samples that are read in passes: they are those of the samples in memory."""
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.preprocessing import StandardScaler
+
+from jointplda import PLDA, InputError, JointPLDA, JointPLDACV, make_pipeline
+from jointplda.model.disk_rows import DiskRows
+from jointplda.model.statistics import encode_all
+from jointplda.passes import fit as fit_module
+from jointplda.passes.census import Census
+from jointplda.passes.fit import fit_in_passes
+from jointplda.passes.learned_steps import Passes, learned_front_end
+from jointplda.passes.sources import ArraySource
+from jointplda.passes.speaker_sample import drawn_speakers, gathered
+from jointplda.preprocessing import LDA, PCA, Center, LengthNorm, Reduce, Scale, Whiten
+from jointplda.preprocessing.front_ends import FrontEnd
+
+D = 8
+
+
+def samples(speakers=120, each=6, channels=4, missing=0.0, nested=False, seed=0):
+    rng = np.random.default_rng(seed)
+    truth = JointPLDA.from_parameters(
+        np.full(D, 2.0), rng.normal(size=(D, 4)), rng.normal(size=(D, 2)), np.eye(D), interaction=0.5
+    )
+    s = rng.permutation(np.repeat(np.arange(speakers), each))
+    c = s % channels if nested else rng.integers(0, channels, len(s))
+    X = truth.sample(s, channels=c, random_state=seed)
+    names = np.array([f"speaker {i:03d}" for i in range(speakers)])[s]
+    labels = np.array(["en", "fr", "de", "es"])[c].astype(object)
+    labels[rng.random(len(s)) < missing] = None
+    return X, names, labels
+
+
+def pairs(model, X):
+    return model.score_matrix(X[:40], X[40:90], dtype=np.float64)
+
+
+@pytest.mark.parametrize(
+    "world, front_end", [({}, "auto"), ({"missing": 0.3}, [LDA(5), LengthNorm()]), ({"nested": True}, "none")]
+)
+def test_a_search_of_all_samples_is_that_of_fit(world, front_end):
+    X, s, c = samples(**world)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        expected = JointPLDACV(front_end=front_end).fit(X, s, channels=c)
+        before = {str(one.message) for one in said}
+        del said[:]
+        found = fit_in_passes(JointPLDACV(front_end=front_end), ArraySource(X, s, c, rows=100))
+        assert {str(one.message) for one in said} == before
+    assert found.best_params_ == expected.best_params_
+    assert found.held_out_cllr_ == expected.held_out_cllr_
+    assert found.calibration_ == expected.calibration_
+    assert_allclose(pairs(found, X), pairs(expected, X), rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        PLDA(max_iter=10),
+        JointPLDA(max_iter=10),
+        JointPLDA(max_iter=10, interaction="full"),
+        JointPLDA(max_iter=10, interaction="proportional", noise_prior=0.3),
+        make_pipeline(Center(), LengthNorm(), PCA(5), JointPLDA(max_iter=10, interaction=0.2)),
+        make_pipeline(Whiten(), LengthNorm(), LDA(6, shrinkage=0.1), PLDA(max_iter=10)),
+    ],
+)
+@pytest.mark.parametrize("room", [None, 2e3])
+def test_a_plain_fit_is_that_of_fit(model, room, monkeypatch):
+    """Also where the sums go to files."""
+    X, s, c = samples()
+    labels = c if hasattr(getattr(model, "steps", [(0, model)])[-1][1], "interaction") else None
+    if room:
+        monkeypatch.setattr(fit_module, "SUMS_SHARE", room / 2e9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        arguments = {} if labels is None else {"channels": labels}
+        expected = pairs(model.fit(X, s, **arguments), X)
+        found = fit_in_passes(model, ArraySource(X, s, labels, rows=77))
+    assert found is model
+    assert_allclose(pairs(found, X), expected, rtol=1e-8, atol=1e-8)
+
+
+def test_the_size_of_chunks_changes_nothing():
+    X, s, c = samples()
+    model = make_pipeline(Scale(), LengthNorm(), Reduce(5, least_speakers=3), JointPLDA(max_iter=10, interaction=0.2))
+    scores = []
+    for rows in (1, 50, 10_000):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            scores.append(pairs(fit_in_passes(model, ArraySource(X, s, c, rows=rows)), X))
+    for other in scores[1:]:
+        assert_allclose(other, scores[0], rtol=1e-10, atol=1e-10)
+
+
+def test_a_search_on_a_part_of_the_speakers(monkeypatch):
+    """Settings come from a sample of speakers, the model from all of them."""
+    X, s, c = samples(speakers=600)
+    monkeypatch.setattr(fit_module, "sample_rows", lambda *given: 900)
+    said = []
+    found = fit_in_passes(JointPLDACV(), ArraySource(X, s, c, rows=500), callback=said.append)
+    assert found.best_estimator_[-1].training_["samples"] == len(X)
+    assert found.best_estimator_[-1].training_["speakers"] == 600
+    assert found.held_out_cllr_.speakers <= 150
+    whole = JointPLDACV().fit(X, s, channels=c)
+    new, who, _ = samples(speakers=60, seed=9)
+    assert abs(auc(found, new, who) - auc(whole, new, who)) < 0.01
+    stages = list(dict.fromkeys(one.stage for one in said))
+    assert stages[:2] == ["census", "sample"]
+    assert stages[-1] == "statistics"
+    assert [one.done for one in said if one.stage == "census"][-1] == len(X) == said[0].total
+
+
+def auc(model, X, who):
+    scores, same = model.score_matrix(X, X), who[:, None] == who
+    rows = np.triu_indices(len(X), 1)
+    order = np.argsort(np.argsort(scores[rows]))
+    target = same[rows]
+    return (order[target].mean() - (target.sum() - 1) / 2) / np.count_nonzero(~target)
+
+
+def test_what_does_not_fit_goes_to_files(monkeypatch, tmp_path):
+    X, s, c = samples()
+    source = ArraySource(X, s, c)
+    passes = Passes(source, Census.of(source), room=1e3, folder=tmp_path, callback=None)
+    statistics = passes.statistics((), cells=True)
+    assert isinstance(statistics.parts[True,].cells.sums, DiskRows)
+    assert list(tmp_path.iterdir())
+    del statistics
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "step",
+    [Center(), LengthNorm(), PCA(3), PCA(), Reduce(5), Scale(), Whiten(), Whiten(0.5), LDA(), LDA(4, shrinkage=0.2)],
+)
+def test_steps_learn_from_moments_what_they_learn_from_samples(step):
+    X, s, _ = samples()
+    source = ArraySource(X, s, rows=50)
+    passes = Passes(source, Census.of(source), room=np.inf, folder=None, callback=None)
+    expected = Scale().fit(X)
+    expected = (expected, step.fit(expected.transform(X), s))
+    found = learned_front_end(FrontEnd("given", (Scale(), step)), passes, ())
+    assert found[1].n_features_in_ == D
+    images = [steps[1].transform(steps[0].transform(X)) for steps in (found, expected)]
+    signs = np.sign(np.sum(images[0] * images[1], axis=0))
+    assert_allclose(images[0], images[1] * signs, rtol=1e-8, atol=1e-8)
+
+
+def test_foreign_steps_of_a_search_learn_from_the_sample():
+    X, s, c = samples()
+    front_end = [StandardScaler(), LengthNorm()]
+    expected = JointPLDACV(front_end=front_end).fit(X, s, channels=c)
+    found = fit_in_passes(JointPLDACV(front_end=front_end), ArraySource(X, s, c))
+    assert_allclose(pairs(found, X), pairs(expected, X), rtol=1e-8, atol=1e-8)
+    with pytest.raises(InputError, match=r"steps of jointplda.preprocessing.*got StandardScaler, PLDA"):
+        fit_in_passes(make_pipeline(StandardScaler(), PLDA()), ArraySource(X, s))
+
+
+def test_a_census_counts():
+    X, s, c = samples(missing=0.2)
+    c = np.stack([c, np.roll(c, 3)], axis=1)
+    source = ArraySource(X, s, c, rows=13)
+    census = Census.of(source)
+    codes, labels, names = encode_all(s, c, len(X))
+    assert (census.labels, census.conditions, census.n_samples) == (labels, names, len(X))
+    assert np.array_equal(np.concatenate([census.codes(chunk) for chunk in source.chunks()]), codes)
+    assert np.array_equal(census.counts, np.bincount(codes[:, 0]))
+    for speaker, crossed in enumerate(census.crossed):
+        own = codes[codes[:, 0] == speaker, 1:]
+        assert crossed == any(len(set(column[column >= 0].tolist())) > 1 for column in own.T)
+    assert_allclose(census.mean, X.mean(axis=0), rtol=1e-12)
+    assert np.array_equal(census.low, X.min(axis=0))
+    assert np.array_equal(census.high, X.max(axis=0))
+
+
+def test_speakers_heard_in_several_channels_come_first():
+    X, s, c = samples(speakers=400, nested=True)
+    c[s == s[0]] = ["en", "fr", "de", "es", "en", "fr"]
+    census = Census.of(ArraySource(X, s, c))
+    assert census.crossed.sum() == 1
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        chosen = drawn_speakers(census, 300, rng)
+        assert chosen[census.crossed].all()
+        assert 250 < census.counts[chosen].sum() <= 300
+    every = drawn_speakers(census, len(X), np.random.default_rng(0))
+    assert every.all()
+
+
+def test_one_speaker_does_not_fill_the_sample():
+    X, s, c = samples(speakers=200)
+    s[:600] = "somebody"
+    source = ArraySource(X, s, c, rows=100)
+    census, rng = Census.of(source), np.random.default_rng(0)
+    chosen = drawn_speakers(census, 500, rng)
+    sample = gathered(source, census, chosen, 500, rng)
+    assert np.bincount(sample.speakers).max() < 30
+    assert len(np.unique(sample.speakers)) > 50
+
+
+@pytest.mark.parametrize("bad, message", [(np.nan, "finite"), (1e200, "too large")])
+def test_bad_numbers_are_refused(bad, message):
+    X, s, c = samples()
+    X[500, 3] = bad
+    with pytest.raises(InputError, match=message):
+        fit_in_passes(JointPLDA(), ArraySource(X, s, c, rows=100))
+
+
+def test_bad_sources_are_refused():
+    X, s, c = samples()
+    with pytest.raises(InputError, match="expected 720 labels"):
+        ArraySource(X, s[:-1], c)
+    with pytest.raises(InputError, match="memory: expected a number at least 1e"):
+        fit_in_passes(JointPLDA(), ArraySource(X, s, c), memory=1e3)
+    with pytest.raises(InputError, match="every sample needs a speaker"):
+        fit_in_passes(JointPLDA(), ArraySource(X, [None, *s[1:].tolist()], c))
