@@ -23,7 +23,7 @@ Model = TypeVar("Model", JointPLDACV, BasePLDA, Pipeline)
 
 LEAST_MEMORY = 1e8
 SEARCH_SHARE, SUMS_SHARE = 0.6, 0.2
-SEARCH_COPIES = 40.0  # double-precision numbers that a search holds for each number of its samples
+SEARCH_COPIES = 24.0  # double-precision numbers that a search holds for each number of its samples
 LEAST_ROWS = 2000
 IN_A_SEARCH = Advice("JointPLDACV(front_end=[...]) takes other steps.", "")
 
