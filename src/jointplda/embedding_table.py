@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from jointplda._identifiers import positions
 from jointplda._typing import IntArray, Names
 
 
@@ -27,7 +28,12 @@ class LabelTable:
 
     def rows(self, ids: Iterable[str]) -> IntArray:
         """Row of each id; -1 for an id that is not in the table."""
-        return positions(ids, self.ids)
+        where = self._row_of_id
+        return np.fromiter((where.get(str(name), -1) for name in ids), dtype=np.int64)
+
+    @cached_property
+    def _row_of_id(self) -> dict[str, int]:
+        return {str(name): row for row, name in enumerate(self.ids)}
 
 
 @dataclass(frozen=True)

@@ -221,7 +221,7 @@ def test_embeddings_are_finite(tmp_path, bad):
     values = np.full((3, 2), 1e308)
     values[1, 1] = bad
     np.savez(tmp_path / "e", data=values, ids=["a", "b", "c"])
-    with pytest.raises(FileError, match=r"e\.npz: .* that of 'b' holds NaN or infinity \(1 such"):
+    with pytest.raises(FileError, match=r"e\.npz: .* that of 'b' in row 1 holds NaN or infinity \(1 such"):
         read_embeddings(tmp_path / "e.npz")
     values[1, 1] = 1e308
     np.savez(tmp_path / "e", data=values, ids=["a", "b", "c"])

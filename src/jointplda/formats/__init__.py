@@ -5,7 +5,8 @@ read is a FileError that names the file, the line, what was expected and what ca
 """
 
 from jointplda._identifiers import match_ids
-from jointplda.formats.embedding_files import read_embeddings, read_label_table, write_embeddings
+from jointplda.formats.embedding_files import read_embeddings, write_embeddings
+from jointplda.formats.embedding_stream import EmbeddingStream, open_embeddings, read_label_table
 from jointplda.formats.enrollment_lists import read_enrollment, write_enrollment
 from jointplda.formats.foreign_plda import (
     KaldiPlda,
@@ -19,8 +20,10 @@ from jointplda.formats.score_files import read_scores, write_scores
 from jointplda.formats.trial_files import read_trials, write_trials
 
 __all__ = [
+    "EmbeddingStream",
     "KaldiPlda",
     "match_ids",
+    "open_embeddings",
     "read_embeddings",
     "read_enrollment",
     "read_kaldi_plda",

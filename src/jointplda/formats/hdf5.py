@@ -1,6 +1,8 @@
 """HDF5 files as arrays by name, and embeddings in them. The one module that imports h5py."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ from numpy.typing import NDArray
 
 from jointplda.embedding_table import EmbeddingTable
 from jointplda.errors import FileError, InputError
-from jointplda.formats.named_arrays import from_arrays, optional_package, to_arrays
+from jointplda.formats.named_arrays import Arrays, Header, NamedRows, Spans, named_rows, optional_package, to_arrays
 from jointplda.formats.text import PathLikeStr, target_file
 
 _MAGIC = b"\x89HDF\r\n\x1a\n"
@@ -20,9 +22,17 @@ def recognises(path: Path, start: bytes) -> bool:
     return any(start.startswith(_MAGIC, offset) for offset in (0, 512, 1024, 2048))
 
 
-def read_table(path: Path) -> EmbeddingTable:
-    """Embeddings, ids and label columns."""
-    return from_arrays(read_arrays(path), path)
+def open_rows(path: Path) -> NamedRows:
+    """The rows of embeddings, ids and label columns."""
+    with _opened(path) as stored:
+        headers = {name: Header(item.shape or (), _type(item, path)) for name, item in _datasets(stored, path).items()}
+    return named_rows(headers, partial(_pieces, path), path)
+
+
+def _pieces(path: Path, names: tuple[str, ...], spans: Spans) -> Iterator[Arrays]:
+    with _opened(path) as stored:
+        for first, end in spans:
+            yield {name: _values(stored[name], slice(first, end), path) for name in names}
 
 
 def write_table(table: EmbeddingTable, path: Path) -> None:
@@ -32,22 +42,46 @@ def write_table(table: EmbeddingTable, path: Path) -> None:
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     """Every dataset, by its full name without the leading slash; texts are decoded."""
+    with _opened(path) as stored:
+        return {name: _values(item, ..., path) for name, item in _datasets(stored, path).items()}
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
     h5py = optional_package("h5py", path, "HDF5")
-    arrays: dict[str, NDArray[Any]] = {}
-
-    def keep(name: str | bytes, item: Any) -> None:
-        if isinstance(item, h5py.Dataset) and isinstance(name, str):
-            text = h5py.check_string_dtype(item.dtype)
-            arrays[name] = np.asarray(item.asstr("utf-8")[...]).astype(np.str_) if text else np.asarray(item[...])
-
     try:
         with h5py.File(path, "r") as stored:
-            stored.visititems(keep)
+            yield stored
+    except FileError:
+        raise
     except UnicodeDecodeError as error:
         raise FileError(f"{path}: texts should be UTF-8 ({error}).") from None
     except (ArithmeticError, LookupError, MemoryError, OSError, RuntimeError, TypeError, ValueError) as error:
         raise FileError(f"{path}: a damaged HDF5 file ({error}).") from None
-    return arrays
+
+
+def _datasets(stored: Any, path: Path) -> dict[str, Any]:
+    h5py = optional_package("h5py", path, "HDF5")
+    found: dict[str, Any] = {}
+
+    def keep(name: str | bytes, item: Any) -> None:
+        if isinstance(item, h5py.Dataset) and isinstance(name, str):
+            found[name] = item
+
+    stored.visititems(keep)
+    return found
+
+
+def _type(item: Any, path: Path) -> np.dtype[Any]:
+    """The type of a dataset as it is read; that of texts is not NumPy's."""
+    is_text = optional_package("h5py", path, "HDF5").check_string_dtype(item.dtype)
+    return np.dtype(np.str_ if is_text else item.dtype)
+
+
+def _values(item: Any, rows: Any, path: Path) -> NDArray[Any]:
+    if _type(item, path).kind == "U":
+        return np.asarray(item.asstr("utf-8")[rows]).astype(np.str_)
+    return np.asarray(item[rows])
 
 
 def write_arrays(path: PathLikeStr, arrays: Mapping[str, NDArray[Any]]) -> None:

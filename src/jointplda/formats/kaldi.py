@@ -6,6 +6,8 @@ them ``xvector.scp``), and its files ``utt2*`` are label columns.
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -14,12 +16,12 @@ from numpy.typing import NDArray
 
 from jointplda._identifiers import as_names, listed
 from jointplda._typing import Names
-from jointplda.embedding_table import EmbeddingTable
+from jointplda.embedding_table import EmbeddingTable, LabelTable
 from jointplda.errors import FileError, InputError
 from jointplda.file_kinds import suffix_of
 from jointplda.formats.header_words import kaldi_column
-from jointplda.formats.kaldi_records import BINARY, binary, read_key, read_vector
-from jointplda.formats.label_reader import has_header, labels_by_id, read_labels
+from jointplda.formats.kaldi_records import BINARY, binary, read_key, read_vector, skip_vector
+from jointplda.formats.label_reader import has_header, read_labels
 from jointplda.formats.text import (
     PathLikeStr,
     check_texts,
@@ -33,6 +35,7 @@ from jointplda.formats.text import (
 )
 
 _FOLDER_SCRIPTS = ("xvector.scp", "ivector.scp", "embeddings.scp", "feats.scp")
+_NO_VECTOR = np.empty(0)
 
 
 def recognises(path: Path, start: bytes) -> bool:
@@ -40,11 +43,65 @@ def recognises(path: Path, start: bytes) -> bool:
     return _is_archive(path, start) or suffix_of(path) == ".scp" or ".ark" in _first_value(path)
 
 
-def read_table(path: Path) -> EmbeddingTable:
-    """Embeddings of an archive, a script or a folder."""
-    if path.is_dir():
-        return _from_folder(path)
-    return _stacked(_in_archive(path) if _is_archive(path, head(path)) else _in_script(path), path)
+@dataclass(frozen=True)
+class KaldiRows:
+    """Vectors of an archive or a script, one after another; see ``EmbeddingRows``.
+
+    Attributes
+    ----------
+    path : Path
+    n_samples : int or None
+        The number of entries of a script; None for an archive.
+    n_features : int
+    dtype : numpy.dtype
+        That of the first vector. A table that holds a vector of double precision is float64.
+    first_id : str
+        The id of the first vector.
+    joined : tuple of (Path, LabelTable)
+        The files of labels of a folder, and what they hold.
+    """
+
+    path: Path
+    n_samples: int | None
+    n_features: int
+    dtype: np.dtype[Any]
+    first_id: str
+    joined: tuple[tuple[Path, LabelTable], ...] = ()
+    has_ids = True
+
+    def tables(self, rows: int, start: int, stop: int | None, labels_only: bool) -> Iterator[EmbeddingTable]:
+        """Tables of ``rows`` rows each but the last; see ``EmbeddingRows``."""
+        read = _in_archive if self.n_samples is None else _in_script
+        records = read(self.path, start, stop, labels_only)
+        width = 0 if labels_only else self.n_features
+        while found := list(islice(records, rows)):
+            ids, vectors = zip(*found, strict=True)
+            for name, vector in found:
+                if len(vector) != width:
+                    raise FileError(
+                        f"{self.path}: expected vectors of dimension {width}, like that of {self.first_id!r}; "
+                        f"that of {name!r} has {len(vector)}."
+                    )
+            yield EmbeddingTable(as_names(ids), X=np.stack(vectors))
+
+
+def open_rows(path: Path) -> KaldiRows:
+    """The rows of an archive, a script or a folder."""
+    sheets: list[Path] = []
+    is_folder = path.is_dir()
+    if is_folder:
+        sheets = [sheet for sheet in sorted(path.glob("utt2*")) if sheet.is_file() and kaldi_column(sheet.name)]
+        path = existing(_folder_script(path))
+    is_archive = not is_folder and _is_archive(path, head(path))
+    count = None if is_archive else sum(1 for _ in _script(path))
+    first = next((_in_archive if is_archive else _in_script)(path), None)
+    if first is None:
+        raise FileError(f"{path}: holds no vectors.")
+    name, vector = first
+    if not len(vector):
+        raise FileError(f"{path}: the vector of {name!r} is empty.")
+    joined = tuple((sheet, read_labels(sheet)) for sheet in sheets)
+    return KaldiRows(path, count, len(vector), vector.dtype, name, joined)
 
 
 def _is_archive(path: Path, start: bytes) -> bool:
@@ -58,7 +115,7 @@ def _first_value(path: Path) -> str:
     return fields[1] if len(fields) == 2 else ""
 
 
-def _from_folder(folder: Path) -> EmbeddingTable:
+def _folder_script(folder: Path) -> Path:
     scripts = sorted(folder.glob("*.scp"))
     known = [folder / name for name in _FOLDER_SCRIPTS if (folder / name) in scripts]
     if not known and len(scripts) != 1:
@@ -67,30 +124,37 @@ def _from_folder(folder: Path) -> EmbeddingTable:
             f"{folder}: a folder of embeddings should hold xvector.scp or one single .scp file, got {held}; "
             "name the file itself."
         )
-    script = (known or scripts)[0]
-    table = _stacked(_in_script(existing(script)), script)
-    for labels in sorted(folder.glob("utt2*")):
-        if labels.is_file() and kaldi_column(labels.name):
-            table = labels_by_id(table, read_labels(labels), labels)
-    return table
+    return (known or scripts)[0]
 
 
-def _in_archive(path: Path) -> Iterator[tuple[str, NDArray[Any]]]:
-    """All ids and vectors of an archive."""
+def _in_archive(
+    path: Path, start: int = 0, stop: int | None = None, labels_only: bool = False
+) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Ids and vectors of a range of rows of an archive, or ids and empty vectors."""
     with opened(path) as stream:
-        for number, key in enumerate(iter(lambda: read_key(stream), b""), 1):
-            name = decoded(key, path, number)
-            yield name, read_vector(stream, f"{path}, {name!r}")
+        for row, key in enumerate(iter(lambda: read_key(stream), b"")):
+            if row == stop:
+                break
+            name = decoded(key, path, row + 1)
+            if row < start or labels_only:
+                skip_vector(stream, f"{path}, {name!r}")
+            if row >= start:
+                yield name, _NO_VECTOR if labels_only else read_vector(stream, f"{path}, {name!r}")
 
 
-def _in_script(path: Path) -> Iterator[tuple[str, NDArray[Any]]]:
-    """The ids and vectors that a script points to, by lines ``key archive:offset``.
+def _in_script(
+    path: Path, start: int = 0, stop: int | None = None, labels_only: bool = False
+) -> Iterator[tuple[str, NDArray[Any]]]:
+    """The ids and vectors that a range of lines ``key archive:offset`` points to, or ids and empty vectors.
 
     An archive with a relative path is looked for in the working folder, then in the folder of the script.
     """
     with ExitStack() as stack:
         archives: dict[str, BinaryIO] = {}
-        for number, key, name, offset in list(_script(path)):
+        for number, key, name, offset in islice(_script(path), start, stop):
+            if labels_only:
+                yield key, _NO_VECTOR
+                continue
             if name not in archives:
                 if len(archives) > 100:
                     stack.close()
@@ -102,7 +166,6 @@ def _in_script(path: Path) -> Iterator[tuple[str, NDArray[Any]]]:
 
 def _script(path: Path) -> Iterator[tuple[int, str, str, int]]:
     """Line, key, archive and offset of each entry."""
-    keys = set()
     for number, line in lines(path):
         key, rest = _script_fields(decoded(line, path, number))
         if not rest:
@@ -112,9 +175,6 @@ def _script(path: Path) -> Iterator[tuple[int, str, str, int]]:
                 f"{path}, line {number}: expected 'key archive.ark:offset', got a command or a range "
                 f"({rest[:60]!r}), which is not run; copy the vectors to an archive first (copy-vector)."
             )
-        if key in keys:
-            raise FileError(f"{path}, line {number}: the id {key!r} occurs a second time; remove one.")
-        keys.add(key)
         name, colon, offset = rest.rpartition(":")
         yield (number, key, name, int(offset)) if colon and offset.isdecimal() else (number, key, rest, 0)
 
@@ -133,23 +193,6 @@ def _archive(name: str, script: Path, number: int) -> Path:
         f"{script}, line {number}: the archive {name} is neither in the working folder nor beside the script. "
         "Run from the folder the script was written in, or move the archive."
     )
-
-
-def _stacked(records: Iterator[tuple[str, NDArray[Any]]], path: Path) -> EmbeddingTable:
-    """Vectors of equal length as one matrix, which is float64 if one of them is."""
-    found = list(records)
-    if not found:
-        raise FileError(f"{path}: holds no vectors.")
-    ids, vectors = zip(*found, strict=True)
-    if not len(vectors[0]):
-        raise FileError(f"{path}: the vector of {ids[0]!r} is empty.")
-    for name, vector in zip(ids, vectors, strict=True):
-        if len(vector) != len(vectors[0]):
-            raise FileError(
-                f"{path}: expected vectors of dimension {len(vectors[0])}, like that of {ids[0]!r}; "
-                f"that of {name!r} has {len(vector)}."
-            )
-    return EmbeddingTable(as_names(ids), X=np.stack(vectors))
 
 
 def write_table(table: EmbeddingTable, path: Path) -> None:

@@ -19,11 +19,7 @@ _SPACE = b" \t\r\n"
 
 def read_binary(stream: BinaryIO, where: str) -> NDArray[Any]:
     """A vector or matrix in binary form, from what follows the binary mark: token, sizes, numbers."""
-    token = stream.read(3)
-    if token[:2] not in _TYPES or token[2:] != b" ":
-        raise FileError(f"{where}: expected a vector (FV, DV) or matrix (FM, DM), got {token!r}.")
-    kind = np.dtype(_TYPES[token[:2]])
-    shape = tuple(_size(stream, where) for _ in range(1 if token[1:2] == b"V" else 2))
+    kind, shape = _header(stream, where)
     wanted = math.prod(shape) * kind.itemsize
     try:
         data = stream.read(wanted)
@@ -32,6 +28,13 @@ def read_binary(stream: BinaryIO, where: str) -> NDArray[Any]:
     if len(data) != wanted:
         raise FileError(f"{where}: the file ends too early ({len(data)} of {wanted} bytes); it may be truncated.")
     return np.frombuffer(data, kind).reshape(shape).astype(kind.newbyteorder("="))
+
+
+def _header(stream: BinaryIO, where: str) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    token = stream.read(3)
+    if token[:2] not in _TYPES or token[2:] != b" ":
+        raise FileError(f"{where}: expected a vector (FV, DV) or matrix (FM, DM), got {token!r}.")
+    return np.dtype(_TYPES[token[:2]]), tuple(_size(stream, where) for _ in range(1 if token[1:2] == b"V" else 2))
 
 
 def _size(stream: BinaryIO, where: str) -> int:
@@ -82,6 +85,19 @@ def read_vector(stream: BinaryIO, where: str) -> NDArray[Any]:
     if values.ndim != 1:
         raise FileError(f"{where}: expected one vector, got a matrix of shape {values.shape}; average its rows first.")
     return values
+
+
+def skip_vector(stream: BinaryIO, where: str) -> None:
+    """Pass over one vector, without reading its numbers where it is binary."""
+    start = stream.tell()
+    if stream.read(2) != BINARY:
+        stream.seek(start)
+        read_vector(stream, where)
+        return
+    kind, shape = _header(stream, where)
+    stream.seek(max(math.prod(shape) * kind.itemsize - 1, 0), 1)
+    if 0 not in shape and not stream.read(1):
+        raise FileError(f"{where}: the file ends too early; it may be truncated.")
 
 
 def binary(values: NDArray[Any]) -> bytes:

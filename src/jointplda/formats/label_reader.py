@@ -1,18 +1,17 @@
 """Label tables: CSV or TSV with a header, Parquet, and Kaldi's ``utt2spk``, ``utt2lang``, ``spk2utt``."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from jointplda._identifiers import as_names, no_duplicates
 from jointplda._typing import Names
-from jointplda.embedding_table import EmbeddingTable, LabelTable
+from jointplda.embedding_table import LabelTable
 from jointplda.errors import FileError, InputError
 from jointplda.formats.header_words import ID_NAMES, bare_name, find_column, folded, kaldi_column
 from jointplda.formats.pair_rows import read_rows
-from jointplda.formats.parquet import read_parquet, recognises
+from jointplda.formats.parquet import read_texts, recognises
 from jointplda.formats.sheets import delimiter_of, first_cells, read_sheet
 from jointplda.formats.text import PathLikeStr, decoded, existing, head, lines, word_lists
 
@@ -45,7 +44,7 @@ def read_labels(path: PathLikeStr, rows_only: bool = False) -> LabelTable:
     """
     target = existing(path)
     if recognises(target, head(target)):
-        columns = {name: values for name, values in read_parquet(target).items() if values.ndim == 1}
+        columns = read_texts(target)
         if not columns or not len(next(iter(columns.values()))):
             raise FileError(f"{target}: expected rows with an id and labels, got an empty table.")
         return _table(columns, rows_only, target, None)
@@ -130,18 +129,12 @@ def _named(rows: Sequence[tuple[str, str, int]], name: str, path: Path) -> Label
     return LabelTable(ids, {name: values} if name != "spk" else {"spk": values, "speaker": values})
 
 
-def labels_of(ids: Names, labels: LabelTable, problem: str) -> dict[str, Names]:
-    """Label columns of these ids, with empty texts for ids without a label; ``problem`` is raised if no id has any."""
+def labels_of(ids: Names, labels: LabelTable, problem: str | None = None) -> dict[str, Names]:
+    """Label columns of these ids, with empty texts for ids without a label.
+
+    The ``problem``, if there is one, is raised if no id has a label. Repeated calls with the same labels are cheap.
+    """
     rows = labels.rows(ids)
-    if len(rows) and np.all(rows < 0):
+    if problem is not None and len(rows) and np.all(rows < 0):
         raise InputError(problem)
     return {name: np.where(rows < 0, "", values[rows]) for name, values in labels.columns.items()}
-
-
-def labels_by_id(table: EmbeddingTable, labels: LabelTable, where: Path) -> EmbeddingTable:
-    """Embeddings with the columns of labels, joined by id; ``where`` is the file of the labels."""
-    problem = (
-        f"{where}: none of the {len(table.ids)} embeddings has a label here; their ids are like "
-        f"{str(table.ids[0])!r}, those of the labels like {str(labels.ids[0])!r}."
-    )
-    return replace(table, columns={**table.columns, **labels_of(table.ids, labels, problem)})

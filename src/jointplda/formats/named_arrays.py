@@ -4,7 +4,8 @@
 shape (n,) is a label column.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -22,31 +23,100 @@ from jointplda.formats.text import PathLikeStr
 MATRIX_NAMES = ("embeddings", "embedding", "data", "x", "xvectors", "xvector", "vectors", "vector")
 _OWN_NAMES = ("id", "ids", "embedding", "embeddings")
 
+
+@dataclass(frozen=True)
+class Header:
+    """What is known of a stored array before it is read.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    dtype : numpy.dtype
+    by_column : bool
+        Whether the numbers of a matrix are stored column by column, in Fortran order.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    by_column: bool = False
+
+
+Spans = Iterable[tuple[int, int]]
 Arrays = Mapping[str, NDArray[Any]]
+RowReader = Callable[[tuple[str, ...], Spans], Iterator[Arrays]]
+"""Reads the arrays of these names for one span of rows (first, end) after another."""
 
 
-def from_arrays(arrays: Arrays, path: Path) -> EmbeddingTable:
-    """The table that arrays by name hold; without ids if none of them has ids."""
-    names = list(arrays)
-    matrix = find_column([name if arrays[name].ndim == 2 else "" for name in names], MATRIX_NAMES)
-    if matrix is None:
-        held = ", ".join(f"{name} {arrays[name].shape}" for name in names) or "nothing"
+@dataclass(frozen=True)
+class NamedRows:
+    """Rows of embeddings, ids and label columns that are stored as arrays by name; see ``EmbeddingRows``.
+
+    Attributes
+    ----------
+    path : Path
+    n_samples, n_features : int
+    dtype : numpy.dtype
+        Of the embeddings as they are given: float32 or float64.
+    matrix : str
+        The name of the embeddings.
+    ids : str or None
+        The name of the ids, if there are any.
+    columns : tuple of str
+        The names of the label columns.
+    read : RowReader
+    """
+
+    path: Path
+    n_samples: int
+    n_features: int
+    dtype: np.dtype[Any]
+    matrix: str
+    ids: str | None
+    columns: tuple[str, ...]
+    read: RowReader
+    joined = ()
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether there are ids."""
+        return self.ids is not None
+
+    def tables(self, rows: int, start: int, stop: int | None, labels_only: bool) -> Iterator[EmbeddingTable]:
+        """Tables of ``rows`` rows each but the last, without ids if there are none; see ``EmbeddingRows``."""
+        end = self.n_samples if stop is None else min(stop, self.n_samples)
+        spans = [(first, min(first + rows, end)) for first in range(start, end, rows)]
+        matrix = () if labels_only else (self.matrix,)
+        texts = self.columns if self.ids is None else (self.ids, *self.columns)
+        pieces = self.read((*matrix, *texts), spans) if matrix or texts else ({} for _ in spans)
+        for (first, last), arrays in zip(spans, pieces, strict=True):
+            X = np.empty((last - first, 0), self.dtype) if labels_only else arrays[self.matrix]
+            named = {name: as_text(arrays[name], name, self.path) for name in texts}
+            ids = as_names([]) if self.ids is None else named.pop(self.ids)
+            yield EmbeddingTable(ids, named, X=X.astype(self.dtype, copy=False))
+
+
+def named_rows(headers: Mapping[str, Header], read: RowReader, path: Path) -> NamedRows:
+    """The embeddings, ids and label columns among stored arrays, by the names and shapes of these."""
+    names = list(headers)
+    dimensions = {name: len(header.shape) for name, header in headers.items()}
+    where = find_column([name if dimensions[name] == 2 else "" for name in names], MATRIX_NAMES)
+    if where is None:
+        held = ", ".join(f"{name} {headers[name].shape}" for name in names) or "nothing"
         raise FileError(f"{path}: expected an array 'embeddings' (or 'data', 'X') of shape (n, d), got {held}.")
-    X = as_embeddings(arrays[names[matrix]], names[matrix], path)
-    where = find_column([name if arrays[name].ndim == 1 else "" for name in names], ID_NAMES)
-    ids = as_names([]) if where is None else as_text(arrays[names[where]], names[where], path)
-    if where is not None and len(ids) != len(X):
-        hint = "; the matrix may be transposed" if len(ids) == X.shape[1] else ""
-        raise FileError(f"{path}: {names[matrix]} has {len(X)} rows and {names[where]} {len(ids)} ids{hint}.")
-    columns = {
-        name: as_text(values, name, path)
-        for name, values in arrays.items()
-        if values.shape == (len(X),) and name != names[where if where is not None else matrix]
-    }
-    for name, values in arrays.items():
-        if values.ndim == 1 and values.dtype.kind in "USO" and len(values) != len(X):
-            warn(f"{path}: {name} has {len(values):,} values for {len(X):,} samples, so it is no label column.")
-    return EmbeddingTable(ids, columns, X=X)
+    matrix = names[where]
+    dtype = embedding_type(headers[matrix], matrix, path)
+    n, d = headers[matrix].shape
+    where = find_column([name if dimensions[name] == 1 else "" for name in names], ID_NAMES)
+    ids = None if where is None else names[where]
+    if ids is not None and headers[ids].shape != (n,):
+        count = headers[ids].shape[0]
+        hint = "; the matrix may be transposed" if count == d else ""
+        raise FileError(f"{path}: {matrix} has {n} rows and {ids} {count} ids{hint}.")
+    for name, header in headers.items():
+        if dimensions[name] == 1 and header.dtype.kind in "USO" and header.shape != (n,):
+            warn(f"{path}: {name} has {header.shape[0]:,} values for {n:,} samples, so it is no label column.")
+    columns = tuple(name for name, header in headers.items() if header.shape == (n,) and name != ids)
+    return NamedRows(path, n, d, dtype, matrix, ids, columns, read)
 
 
 def as_text(values: NDArray[np.generic], what: str, path: Path) -> Names:
@@ -69,15 +139,15 @@ def _label_text(value: object, what: str, path: Path) -> str:
     return str(value)
 
 
-def as_embeddings(X: NDArray[Any], what: str, path: Path) -> NDArray[Any]:
-    """A matrix of real numbers, as float32 or float64."""
-    if X.ndim != 2:
-        raise FileError(f"{path}: {what} should have the shape (n, d), got {X.shape}.")
-    if X.dtype.kind not in "fiu":
-        raise FileError(f"{path}: {what} should hold real numbers, got type {X.dtype}.")
-    if not X.size:
-        raise FileError(f"{path}: {what} is empty, of shape {X.shape}.")
-    return X.astype(np.float32 if X.dtype.kind == "f" and X.dtype.itemsize <= 4 else np.float64, copy=False)
+def embedding_type(header: Header, what: str, path: Path) -> np.dtype[Any]:
+    """The type of embeddings of real numbers: float32, or float64 for double precision and whole numbers."""
+    if len(header.shape) != 2:
+        raise FileError(f"{path}: {what} should have the shape (n, d), got {header.shape}.")
+    if header.dtype.kind not in "fiu":
+        raise FileError(f"{path}: {what} should hold real numbers, got type {header.dtype}.")
+    if 0 in header.shape:
+        raise FileError(f"{path}: {what} is empty, of shape {header.shape}.")
+    return np.dtype(np.float32 if header.dtype.kind == "f" and header.dtype.itemsize <= 4 else np.float64)
 
 
 def optional_package(name: str, path: PathLikeStr, kind: str) -> Any:

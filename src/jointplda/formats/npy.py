@@ -3,28 +3,84 @@
 Arrays of Python objects, which NumPy stores as pickles, are neither read nor written.
 """
 
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jointplda._identifiers import as_names
 from jointplda.embedding_table import EmbeddingTable
 from jointplda.errors import FileError, InputError
-from jointplda.formats.named_arrays import as_embeddings, check_columns
+from jointplda.formats.named_arrays import Arrays, Header, NamedRows, Spans, check_columns, embedding_type
 from jointplda.formats.sheets import write_rows
 from jointplda.formats.text import PathLikeStr, check_texts, target_file, text_file
+
+MAGIC = b"\x93NUMPY"
+_BYTES_AT_ONCE = 1 << 20
 
 
 def recognises(path: Path, start: bytes) -> bool:
     """Whether a file has the mark of an array; ``start`` holds its first bytes."""
-    return start.startswith(b"\x93NUMPY")
+    return start.startswith(MAGIC)
 
 
-def read_table(path: Path) -> EmbeddingTable:
-    """The matrix, without ids."""
-    return EmbeddingTable(as_names([]), X=as_embeddings(read_npy(path), "the matrix", path))
+def open_rows(path: Path) -> NamedRows:
+    """The rows of the matrix, without ids."""
+    with _explained(path), open(path, "rb") as stream:
+        header = read_header(stream)
+        missing = stream.tell() + math.prod(header.shape) * header.dtype.itemsize - path.stat().st_size
+        if missing > 0:
+            raise ValueError(f"its last {missing} bytes are missing")
+    dtype = embedding_type(header, "the matrix", path)
+    n, d = header.shape
+    return NamedRows(path, n, d, dtype, "the matrix", None, (), partial(_pieces, path, header))
+
+
+def _pieces(path: Path, header: Header, names: tuple[str, ...], spans: Spans) -> Iterator[Arrays]:
+    with _explained(path), open(path, "rb") as stream:
+        read_header(stream)
+        start, (n, d), size = stream.tell(), header.shape, header.dtype.itemsize
+        for first, end in spans:
+            if header.by_column:
+                columns = np.empty((d, end - first), header.dtype)
+                for j, column in enumerate(columns):
+                    stream.seek(start + (j * n + first) * size)
+                    fill(column, stream)
+                yield {names[0]: columns.T}
+            else:
+                stream.seek(start + first * d * size)
+                yield {names[0]: fill(np.empty((end - first, d), header.dtype), stream)}
+
+
+def read_header(stream: BinaryIO) -> Header:
+    """Shape and type of the array whose file starts here; the stream is then at its first number."""
+    version = np.lib.format.read_magic(stream)
+    if version not in ((1, 0), (2, 0), (3, 0)):
+        raise ValueError(f"unknown version {version}")
+    # Version 3 differs from 2 in the names of fields only, which no array of numbers or texts has.
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, by_column, dtype = read(stream)
+    if min(shape, default=0) < 0:
+        raise ValueError(f"the shape {shape}")
+    if dtype.hasobject:
+        raise ValueError("Object arrays are not loaded")
+    return Header(shape, dtype, by_column and len(shape) > 1)
+
+
+def fill(array: NDArray[Any], stream: BinaryIO) -> NDArray[Any]:
+    """Fill a contiguous array with the numbers that come next in a stream, and return it."""
+    data = array.reshape(-1).view(np.uint8).data if array.nbytes else memoryview(b"")
+    done = 0
+    while done < len(data):
+        count = stream.readinto(data[done : done + _BYTES_AT_ONCE])  # type: ignore[attr-defined]
+        if not count:
+            raise ValueError(f"it ends {len(data) - done} bytes too early")
+        done += count
+    return array
 
 
 def write_table(table: EmbeddingTable, path: Path) -> None:
@@ -44,9 +100,14 @@ def write_table(table: EmbeddingTable, path: Path) -> None:
 
 def read_npy(path: Path) -> NDArray[Any]:
     """The array of an ``.npy`` file."""
+    with _explained(path), open(path, "rb") as stream:
+        return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
     try:
-        with open(path, "rb") as stream:
-            return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
+        yield
     except Exception as error:  # NumPy raises errors of many kinds on damaged headers and sizes
         raise FileError(f"{path}: {explained(error)}") from None
 
