@@ -303,8 +303,9 @@ for path in sys.argv[1:]:
     if os.fork():
         os.wait()
         continue
+    stream = open_embeddings(path)
     start, count = peak(), 0
-    for chunk in open_embeddings(path).chunks():
+    for chunk in stream.chunks():
         count += len(chunk.X)
     print(path, count, peak() - start)
     sys.exit()

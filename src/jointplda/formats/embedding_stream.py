@@ -17,7 +17,7 @@ from jointplda.formats.label_reader import labels_of, read_labels
 from jointplda.formats.row_checks import check_rows
 from jointplda.formats.text import PathLikeStr, existing, head
 
-_CHUNK_BYTES = 1 << 24
+_CHUNK_BYTES = 1 << 23
 _LABELS_AT_ONCE = 1 << 16
 
 
@@ -58,7 +58,7 @@ class EmbeddingStream:
         Parameters
         ----------
         rows : int, optional
-            Rows of each chunk; the last may have fewer. By default as many as fill 16 MiB.
+            Rows of each chunk; the last may have fewer. By default as many as fill 8 MiB.
         start, stop : int, optional
             The first row, and the row after the last; by default all rows. Ids are compared with those of the same
             range only, and labels may be missing from all of its samples; ``columns`` tells of the whole file.

@@ -26,8 +26,8 @@ from jointplda.formats.text import target_file
 
 # The format's mark and the first byte of the page header that follows it: text may start with "PAR1" too.
 _MAGIC = b"PAR1\x15"
-_BUFFER = 1 << 20
-_ROWS_AT_ONCE = 16_384
+_BATCH_BYTES = 1 << 20
+_TEXTS_AT_ONCE = 16_384
 _PACKAGES = ("pyarrow", "pyarrow.parquet")
 
 
@@ -43,58 +43,53 @@ def open_rows(path: Path) -> NamedRows:
         n = stored.metadata.num_rows
         headers = {name: Header((n,), np.dtype(object)) for name in texts}
         for name in lists:
-            first = next(_batches(stored, [name], 1, range(stored.num_row_groups)), None)
+            first = next(_batches(stored, [name], 0, 1), None)
             values = np.empty((0, 0)) if first is None else _matrix(first.column(name), name, path)
             headers[name] = Header((n, values.shape[1]), values.dtype)
     stored_names = {"embeddings" if [name] == lists else name: name for name in headers}
     named = {name: headers[stored] for name, stored in stored_names.items()}
-    widths = {name: header.shape[1] for name, header in named.items() if len(header.shape) == 2}
-    return named_rows(named, partial(_pieces, path, stored_names, widths), path)
+    return named_rows(named, partial(_pieces, path, stored_names, named), path)
 
 
 def _pieces(
-    path: Path, stored_names: Mapping[str, str], widths: Mapping[str, int], names: tuple[str, ...], spans: Spans
+    path: Path, stored_names: Mapping[str, str], headers: Mapping[str, Header], names: tuple[str, ...], spans: Spans
 ) -> Iterator[Arrays]:
+    row_bytes = sum(8 * width for name in names for width in headers[name].shape[1:])
+    size = max(1, _BATCH_BYTES // row_bytes) if row_bytes else _TEXTS_AT_ONCE
     with _opened(path) as stored:
-        for first, batches in _spans_of_batches(stored, [stored_names[name] for name in names], list(spans)):
-            arrays: dict[str, list[NDArray[Any]]] = {name: [] for name in names}
-            for batch in batches:
-                for name, found in arrays.items():
-                    column, own = batch.column(stored_names[name]), stored_names[name]
-                    if name in widths:
-                        found.append(_matrix(column, own, path, widths[name], first))
-                    else:
-                        found.append(_texts(column, own, path))
-                first += len(batch)
-            yield {name: found[0] if len(found) == 1 else np.concatenate(found) for name, found in arrays.items()}
+        batch, batches = None, None
+        for first, end in spans:
+            if batches is None:
+                batches = _batches(stored, [stored_names[name] for name in names], first, min(size, end - first))
+            arrays = {name: np.empty((end - first, *headers[name].shape[1:]), headers[name].dtype) for name in names}
+            row = first
+            while row < end:
+                batch = batch if batch is not None and len(batch) else next(batches, None)
+                if batch is None:
+                    raise FileError(f"{path}: a damaged Parquet file (it has {row} rows and says it has more).")
+                taken = batch.slice(0, end - row)
+                for name, array in arrays.items():
+                    column, own = taken.column(stored_names[name]), stored_names[name]
+                    is_text = array.ndim == 1
+                    array[row - first : row - first + len(taken)] = (
+                        _texts(column, own, path) if is_text else _matrix(column, own, path, array.shape[1], row)
+                    )
+                row += len(taken)
+                batch = batch.slice(len(taken))
+            yield arrays
 
 
-def _spans_of_batches(
-    stored: Any, names: Sequence[str], spans: Sequence[tuple[int, int]]
-) -> Iterator[tuple[int, list[Any]]]:
-    """The first row of each span of rows, and batches of exactly its rows. Row groups before the first are not read."""
-    sizes = [stored.metadata.row_group(group).num_rows for group in range(stored.num_row_groups)]
-    ends = np.cumsum(sizes)
-    group = int(np.searchsorted(ends, spans[0][0], side="right")) if spans else len(sizes)
-    at = int(ends[group] - sizes[group]) if spans else 0
-    largest = max((end - first for first, end in spans), default=0)
-    batches = _batches(stored, names, min(largest, _ROWS_AT_ONCE), range(group, len(sizes)))
-    batch = None
-    for first, end in spans:
-        found = []
-        while at < end:
-            if batch is None or not len(batch):
-                batch = next(batches)
-            skipped = min(max(first - at, 0), len(batch))
-            taken = batch.slice(skipped, end - at - skipped)
-            batch, at = batch.slice(skipped + len(taken)), at + skipped + len(taken)
-            if len(taken):
-                found.append(taken)
-        yield first, found
-
-
-def _batches(stored: Any, names: Sequence[str], size: int, groups: range) -> Iterator[Any]:
-    yield from stored.iter_batches(size, row_groups=list(groups), columns=names) if len(groups) else ()
+def _batches(stored: Any, names: Sequence[str], start: int, size: int) -> Iterator[Any]:
+    """Batches of up to ``size`` rows, from row ``start`` on; row groups before it are not read."""
+    ends = np.cumsum([0, *(stored.metadata.row_group(group).num_rows for group in range(stored.num_row_groups))])
+    group = int(np.searchsorted(ends, start, side="right")) - 1
+    groups = list(range(group, stored.num_row_groups))
+    skipped = start - int(ends[group])
+    for batch in stored.iter_batches(size, groups, names, use_threads=False) if groups else ():
+        rest = batch.slice(min(skipped, len(batch)))
+        skipped -= len(batch) - len(rest)
+        if len(rest):
+            yield rest
 
 
 def read_texts(path: Path) -> dict[str, Names]:
@@ -110,8 +105,8 @@ def read_texts(path: Path) -> dict[str, Names]:
 def _opened(path: Path) -> Iterator[Any]:
     arrow, parquet = (optional_package(name, path, "Parquet") for name in _PACKAGES)
     try:
-        # With a buffer, pages are read one by one, and not all of the columns of a row group at once.
-        with parquet.ParquetFile(path, buffer_size=_BUFFER) as stored:
+        # Pages are read one by one, and not all those of a row group before the first is given.
+        with parquet.ParquetFile(path, buffer_size=_BATCH_BYTES, pre_buffer=False) as stored:
             yield stored
     except FileError:
         raise
