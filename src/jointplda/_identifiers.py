@@ -1,7 +1,7 @@
 """Lists of ids and names: where each is, which of them repeat or are missing, and how a message shows them."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 
 import numpy as np
@@ -20,8 +20,22 @@ def as_names(names: Iterable[str]) -> Names:
 
 def positions(names: Iterable[str], among: Sequence[str] | Names) -> IntArray:
     """Index in ``among`` of each name; -1 for a name that is not there."""
-    where = {str(name): index for index, name in enumerate(among)}
-    return np.fromiter((where.get(str(name), -1) for name in names), dtype=np.int64)
+    return found(names, index_of(among))
+
+
+def index_of(names: Iterable[str]) -> dict[str, int]:
+    """Index of each name, for ``found``."""
+    return {str(name): index for index, name in enumerate(_plain(names))}
+
+
+def found(names: Iterable[str], index: Mapping[str, int]) -> IntArray:
+    """What the index says of each name; -1 for a name that is not there."""
+    return np.fromiter((index.get(str(name), -1) for name in _plain(names)), dtype=np.int64)
+
+
+def _plain(names: Iterable[str]) -> Iterable[str]:
+    """The same names; those of an array as a list, which is faster to go through."""
+    return names.tolist() if isinstance(names, np.ndarray) else names
 
 
 def hashes(names: Sequence[str] | Names) -> NDArray[np.uint64]:

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
+from jointplda._identifiers import found, index_of
 from jointplda._typing import IntArray, Names
 
 
@@ -28,12 +28,11 @@ class LabelTable:
 
     def rows(self, ids: Iterable[str]) -> IntArray:
         """Row of each id; -1 for an id that is not in the table."""
-        where = self._row_of_id
-        return np.fromiter((where.get(str(name), -1) for name in ids), dtype=np.int64)
+        return found(ids, self._index)
 
     @cached_property
-    def _row_of_id(self) -> dict[str, int]:
-        return {str(name): row for row, name in enumerate(self.ids)}
+    def _index(self) -> dict[str, int]:
+        return index_of(self.ids)
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,11 @@ class LabelColumn:
     name: str
     option: str = "--channel"
 
-    def values(self, table: LabelTable) -> Names:
-        """The label of every sample of a table; an empty text where there is none."""
+    def values(self, table: LabelTable, is_part: bool = False) -> Names:
+        """The label of every sample of a table; an empty text where there is none.
+
+        The file may have no label at all for samples that are a part of all. Its ids are indexed once.
+        """
         if self.name in table.columns:
             return table.columns[self.name]
         if not Path(self.name).is_file():
@@ -46,7 +49,7 @@ class LabelColumn:
             f"{self.option} {self.name}: none of its ids is among the samples. The samples are called "
             f"{listed(table.ids)}, the ids of the file are {listed(self._file.ids)}."
         )
-        return next(iter(labels_of(table.ids, self._file, problem).values()))
+        return next(iter(labels_of(table.ids, self._file, None if is_part else problem).values()))
 
     @cached_property
     def _file(self) -> LabelTable:

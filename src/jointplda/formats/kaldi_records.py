@@ -5,6 +5,7 @@ refused, and a record that ends too early is an error.
 """
 
 import math
+import re
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -15,6 +16,7 @@ from jointplda.errors import FileError
 BINARY = b"\0B"
 _TYPES = {b"FV": "<f4", b"DV": "<f8", b"FM": "<f4", b"DM": "<f8"}
 _SPACE = b" \t\r\n"
+_KEY = re.compile(rb"[ \t\r\n]*([^ \t\r\n]+)[ \t\r\n]")
 
 
 def read_binary(stream: BinaryIO, where: str) -> NDArray[Any]:
@@ -46,6 +48,8 @@ def _size(stream: BinaryIO, where: str) -> int:
 
 def _read_text(start: bytes, stream: BinaryIO, where: str) -> NDArray[np.float64]:
     """A vector ``[ 1 2 ]``, or a matrix with a line for each row, as text; its first bytes are ``start``."""
+    if start in (b"PK", b"NP", b"AU", b"RI"):
+        raise FileError(f"{where}: expected a vector, got sound or a Python object.")
     text = start + stream.readline()
     while b"]" not in text and (line := stream.readline()):
         text += line
@@ -64,7 +68,10 @@ def _read_text(start: bytes, stream: BinaryIO, where: str) -> NDArray[np.float64
 
 def read_key(stream: BinaryIO) -> bytes:
     """Read the next key and the space after it; the key is empty at the end of the file."""
-    key = b""
+    if match := _KEY.match(stream.peek(1)):  # type: ignore[attr-defined]
+        stream.read(match.end())
+        return match.group(1)
+    key = b""  # of a key that ends beyond what is in the buffer, or of none
     while byte := stream.read(1):
         if byte not in _SPACE:
             key += byte
@@ -76,12 +83,7 @@ def read_key(stream: BinaryIO) -> bytes:
 def read_vector(stream: BinaryIO, where: str) -> NDArray[Any]:
     """Read one vector, binary or text; ``where`` names it in errors."""
     mark = stream.read(2)
-    if mark == BINARY:
-        values = read_binary(stream, where)
-    elif mark in (b"PK", b"NP", b"AU", b"RI"):
-        raise FileError(f"{where}: expected a vector, got sound or a Python object.")
-    else:
-        values = _read_text(mark, stream, where)
+    values = read_binary(stream, where) if mark == BINARY else _read_text(mark, stream, where)
     if values.ndim != 1:
         raise FileError(f"{where}: expected one vector, got a matrix of shape {values.shape}; average its rows first.")
     return values
@@ -89,10 +91,9 @@ def read_vector(stream: BinaryIO, where: str) -> NDArray[Any]:
 
 def skip_vector(stream: BinaryIO, where: str) -> None:
     """Pass over one vector, without reading its numbers where it is binary."""
-    start = stream.tell()
-    if stream.read(2) != BINARY:
-        stream.seek(start)
-        read_vector(stream, where)
+    mark = stream.read(2)
+    if mark != BINARY:
+        _read_text(mark, stream, where)
         return
     kind, shape = _header(stream, where)
     stream.seek(max(math.prod(shape) * kind.itemsize - 1, 0), 1)
