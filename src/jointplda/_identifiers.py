@@ -1,7 +1,7 @@
 """Lists of ids and names: where each is, which of them repeat or are missing, and how a message shows them."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from itertools import islice
 
 import numpy as np
@@ -39,7 +39,7 @@ def _plain(names: Iterable[str]) -> Iterable[str]:
 
 
 def hashes(names: Sequence[str] | Names) -> NDArray[np.uint64]:
-    """A number of 64 bits for each name, shape (n,): equal for equal names, and in all versions and processes.
+    """A number of 64 bits for each name, shape (n,), equal for equal names.
 
     It is sum_j m_j c_j modulo 2^64, for the characters c_j of a name and fixed random multipliers m_j.
     """
@@ -76,7 +76,7 @@ def listed(names: Iterable[str], count: int | None = None, show: int = 5) -> str
     A generator of names makes no more of them than are shown if their number is given as ``count``.
     """
     if count is None:
-        names = list(names)
+        names = names if isinstance(names, Sized) else list(names)
         count = len(names)
     shown = ", ".join(repr(str(name)) for name in islice(names, show))
     return f"{shown}{', ...' if count > show else ''} ({count:,} in all)"

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jointplda import FileError, InputError
+from jointplda import FileError, InputError, embedding_table
 from jointplda.embedding_table import EmbeddingTable, LabelTable
-from jointplda.formats import open_embeddings, read_embeddings, read_label_table, write_embeddings
+from jointplda.formats import embedding_stream, open_embeddings, read_embeddings, read_label_table, write_embeddings
 
 N, D = 11, 3
 RNG = np.random.default_rng(7)
@@ -83,6 +83,7 @@ KINDS = {
     "big endian": ("e.npy", lambda path: npy(path, X.astype(">f8"))),
     "npz": ("e.npz", lambda path: write_embeddings(TABLE, path)),
     "compressed npz": ("e.npz", compressed_npz),
+    "Fortran order npz": ("e.npz", lambda path: np.savez(path, lang=LANG, X=np.asfortranarray(X), ids=IDS)),
     "npz without ids": ("e.npz", no_ids),
     "npz of a matrix": ("e.npz", lambda path: np.savez(path, data=X)),
     "hdf5": ("e.h5", lambda path: write_embeddings(TABLE, path)),
@@ -279,12 +280,46 @@ def test_damaged_members_of_archives_are_refused(tmp_path, write):
     refused(tmp_path / "e.npz", "a damaged NumPy file")
 
 
-def test_embeddings_by_column_in_an_archive_are_read_as_a_whole_only(tmp_path):
-    np.savez(tmp_path / "e.npz", X=np.asfortranarray(X), ids=IDS)
-    assert same(open_embeddings(tmp_path / "e.npz").chunks(N), EmbeddingTable(IDS, X=X))
-    with pytest.raises(FileError, match=r"e\.npz: the embeddings are stored column by column"):
-        next(open_embeddings(tmp_path / "e.npz").chunks(N - 1))
-    assert same(open_embeddings(tmp_path / "e.npz").columns(2), EmbeddingTable(IDS, X=X))
+def test_embeddings_by_column_in_a_compressed_archive_are_read_as_a_whole_only(tmp_path):
+    np.savez_compressed(tmp_path / "e.npz", X=np.asfortranarray(X), ids=IDS)
+    stream = open_embeddings(tmp_path / "e.npz")
+    assert same(stream.chunks(N), EmbeddingTable(IDS, X=X))
+    for arguments in ((N - 1,), (N, 1), (N, 0, N - 1)):
+        with pytest.raises(FileError, match=r"e\.npz: the embeddings are stored column by column"):
+            next(stream.chunks(*arguments))
+    assert same(stream.columns(2), EmbeddingTable(IDS, X=X))
+
+
+def test_ids_of_equal_hashes_are_told_apart(tmp_path, monkeypatch):
+    np.savez(tmp_path / "e.npz", X=X, ids=IDS)
+    monkeypatch.setattr(embedding_stream, "hashes", lambda names: np.zeros(len(names), np.uint64))
+    assert same(open_embeddings(tmp_path / "e.npz").chunks(4), EmbeddingTable(IDS, X=X))
+    np.savez(tmp_path / "e.npz", X=X, ids=[*IDS[:-1], IDS[0]])
+    refused(tmp_path / "e.npz", f"more than once occur '{IDS[0]}' (1 in all)")
+
+
+def test_labels_are_indexed_once_for_all_chunks(tmp_path, monkeypatch):
+    calls = []
+    original = embedding_table.index_of
+    monkeypatch.setattr(embedding_table, "index_of", lambda names: calls.append(len(names)) or original(names))
+    np.savez(tmp_path / "e.npz", X=X, ids=IDS)
+    stream = open_embeddings(tmp_path / "e.npz", LabelTable(IDS[:4], {"speaker": SPEAKER[:4]}))
+    for _ in range(2):
+        assert [len(chunk.ids) for chunk in stream.chunks(3)] == [3, 3, 3, 2]
+    assert calls == [4]
+
+
+def test_labels_are_read_without_the_embeddings(path):
+    """Numbers that are not finite are no matter to labels, nor, in formats with a place for each part, is damage."""
+    stream = open_embeddings(path)
+    expected = [chunk.ids.tolist() for chunk in stream.columns(3)]
+    file = path.with_suffix(".ark") if path.suffix == ".scp" else path / "xvector.ark" if path.is_dir() else path
+    data = file.read_bytes()
+    values = X[5].tobytes()
+    if data.count(values) == 1:
+        file.write_bytes(data.replace(values, np.full(D, np.nan, np.float32).tobytes()))
+        outcome(in_chunks, path)
+    assert [chunk.ids.tolist() for chunk in stream.columns(3)] == expected
 
 
 @pytest.mark.parametrize("arguments", [(0,), (1.5,), (2, -1), (2, 3, 2)])

@@ -98,7 +98,8 @@ class EmbeddingStream:
             seen.append(hashes(chunk.ids))
             first += len(chunk.X)
             yield chunk
-        for where, labels in without_label.values() if start == 0 and stop in (None, self.n_samples) else ():
+        is_whole = start == 0 and (stop is None or (self.n_samples is not None and stop >= self.n_samples))
+        for where, labels in without_label.values() if is_whole else ():
             raise InputError(
                 f"{where}: none of the {first} embeddings has a label here; their ids are like {first_id!r}, those of "
                 f"the labels like {str(labels.ids[0])!r}."
@@ -129,8 +130,9 @@ class EmbeddingStream:
 def open_embeddings(path: PathLikeStr, labels: PathLikeStr | LabelTable | None = None) -> EmbeddingStream:
     """Open embeddings to read them a chunk at a time.
 
-    Files, labels and errors are those of ``read_embeddings``. A matrix in Fortran order is read in chunks from
-    ``.npy`` and HDF5 files, but not from ``.npz`` files.
+    Files, labels and errors are those of ``read_embeddings``. What cannot be read in chunks is a matrix in Fortran
+    order in a compressed ``.npz`` file. To reach a row of a compressed file or of a Kaldi archive, what precedes it is
+    passed over; in other files one can start anywhere.
 
     Parameters
     ----------

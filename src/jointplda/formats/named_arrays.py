@@ -4,7 +4,7 @@
 shape (n,) is a label column.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -41,10 +41,10 @@ class Header:
     by_column: bool = False
 
 
-Spans = Iterable[tuple[int, int]]
+Spans = Sequence[tuple[int, int]]
 Arrays = Mapping[str, NDArray[Any]]
 RowReader = Callable[[tuple[str, ...], Spans], Iterator[Arrays]]
-"""Reads the arrays of these names for one span of rows (first, end) after another."""
+"""Reads the arrays of these names for spans of rows (first, end) that follow one another; there is at least one."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class NamedRows:
         spans = [(first, min(first + rows, end)) for first in range(start, end, rows)]
         matrix = () if labels_only else (self.matrix,)
         texts = self.columns if self.ids is None else (self.ids, *self.columns)
-        pieces = self.read((*matrix, *texts), spans) if matrix or texts else ({} for _ in spans)
+        pieces = self.read((*matrix, *texts), spans) if spans and (matrix or texts) else ({} for _ in spans)
         for (first, last), arrays in zip(spans, pieces, strict=True):
             X = np.empty((last - first, 0), self.dtype) if labels_only else arrays[self.matrix]
             named = {name: as_text(arrays[name], name, self.path) for name in texts}

@@ -43,17 +43,22 @@ def open_rows(path: Path) -> NamedRows:
 def _pieces(path: Path, header: Header, names: tuple[str, ...], spans: Spans) -> Iterator[Arrays]:
     with _explained(path), open(path, "rb") as stream:
         read_header(stream)
-        start, (n, d), size = stream.tell(), header.shape, header.dtype.itemsize
-        for first, end in spans:
-            if header.by_column:
-                columns = np.empty((d, end - first), header.dtype)
-                for j, column in enumerate(columns):
-                    stream.seek(start + (j * n + first) * size)
-                    fill(column, stream)
-                yield {names[0]: columns.T}
-            else:
-                stream.seek(start + first * d * size)
-                yield {names[0]: fill(np.empty((end - first, d), header.dtype), stream)}
+        start = stream.tell()
+        for span in spans:
+            yield {names[0]: read_rows(stream, header, start, *span)}
+
+
+def read_rows(stream: BinaryIO, header: Header, start: int, first: int, end: int) -> NDArray[Any]:
+    """Rows ``first`` to before ``end`` of the array whose numbers begin at byte ``start`` of a file."""
+    (n, *rest), size = header.shape, header.dtype.itemsize
+    if header.by_column:
+        columns = np.empty((*rest, end - first), header.dtype)
+        for j, column in enumerate(columns):
+            stream.seek(start + (j * n + first) * size)
+            fill(column, stream)
+        return columns.T
+    stream.seek(start + first * math.prod(rest) * size)
+    return fill(np.empty((end - first, *rest), header.dtype), stream)
 
 
 def read_header(stream: BinaryIO) -> Header:

@@ -1,8 +1,9 @@
 """NumPy archives of arrays by name, and embeddings in them; not of Python objects, as in ``formats.npy``."""
 
 import math
+import struct
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from jointplda.embedding_table import EmbeddingTable
 from jointplda.errors import FileError, InputError
 from jointplda.formats.named_arrays import Arrays, Header, NamedRows, Spans, named_rows, to_arrays
-from jointplda.formats.npy import MAGIC, explained, fill, read_header
+from jointplda.formats.npy import MAGIC, explained, fill, read_header, read_rows
 from jointplda.formats.text import PathLikeStr, target_file
 
 
@@ -40,35 +41,45 @@ def open_rows(path: Path) -> NamedRows:
 
 
 def _pieces(path: Path, members: Mapping[str, str], names: tuple[str, ...], spans: Spans) -> Iterator[Arrays]:
-    with _opened(path) as stored, ExitStack() as stack:
-        streams: dict[str, BinaryIO] = {}
-        headers = {}
+    with _opened(path) as stored, open(path, "rb") as file, ExitStack() as stack:
+        readers = {}
         for name in names:
             with _explained(path, name):
-                streams[name] = cast(BinaryIO, stack.enter_context(stored.open(members[name])))
-                headers[name] = read_header(streams[name])
-        place = 0
-        for first, end in spans:
+                member = stored.getinfo(members[name])
+                stream = cast(BinaryIO, stack.enter_context(stored.open(member)))
+                readers[name] = _reader(stream, member, file, spans)
+        for span in spans:
             arrays = {}
-            for name, header in headers.items():
+            for name, read in readers.items():
                 with _explained(path, name):
-                    arrays[name] = _rows(streams[name], header, first - place, end - first, path)
-            place = end
+                    arrays[name] = read(*span)
             yield arrays
 
 
-def _rows(stream: BinaryIO, header: Header, skipped: int, count: int, path: Path) -> NDArray[Any]:
-    """The next ``count`` rows of an array after those that are skipped."""
-    n, *rest = header.shape
+def _reader(
+    stream: BinaryIO, member: zipfile.ZipInfo, file: BinaryIO, spans: Spans
+) -> Callable[[int, int], NDArray[Any]]:
+    """What reads one span of rows of a member after another: its stream, or the file that it is stored in."""
+    header, first = read_header(stream), spans[0][0]
+    by_column = header.by_column and tuple(spans) != ((0, header.shape[0]),)
+    if member.compress_type == zipfile.ZIP_STORED and (by_column or first):
+        # The stream checks the sum of all bytes at its end; in the file one can go to any row at once.
+        file.seek(member.header_offset + 26)
+        start = file.tell() + 4 + sum(struct.unpack("<HH", file.read(4))) + stream.tell()
+        return partial(read_rows, file, header, start)
+    if by_column:
+        raise FileError(
+            f"{file.name}: the embeddings are stored column by column (Fortran order) and compressed, and can be read "
+            "only as a whole; save them in C order (numpy.ascontiguousarray), or without compression."
+        )
+    stream.seek(first * math.prod(header.shape[1:]) * header.dtype.itemsize, 1)
+    return partial(_next_rows, stream, header)
+
+
+def _next_rows(stream: BinaryIO, header: Header, first: int, end: int) -> NDArray[Any]:
     if header.by_column:
-        if count < n:
-            raise FileError(
-                f"{path}: the embeddings are stored column by column (Fortran order), which an .npz file gives back "
-                "only as a whole; save them in C order (numpy.ascontiguousarray) or as .npy."
-            )
         return fill(np.empty(header.shape[::-1], header.dtype), stream).T
-    stream.seek(skipped * math.prod(rest) * header.dtype.itemsize, 1)
-    return fill(np.empty((count, *rest), header.dtype), stream)
+    return fill(np.empty((end - first, *header.shape[1:]), header.dtype), stream)
 
 
 @contextmanager
