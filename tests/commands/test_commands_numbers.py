@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from jointplda import Pipeline
+from jointplda import InputError, Pipeline
 from jointplda.calibration import fit_affine, load_calibration
 from jointplda.commands import score_run
 from jointplda.commands.data_input import LabelColumn, SampleReader
@@ -146,8 +146,12 @@ def test_labels_from_a_file_that_lacks_some(tmp_path):
     from jointplda.embedding_table import LabelTable
 
     (tmp_path / "utt2room").write_text("b hall\na cell\n")
-    found = LabelColumn(str(tmp_path / "utt2room"), "--channel").values(LabelTable(np.array(["a", "x", "b"]), {}))
-    assert found.tolist() == ["cell", "", "hall"]
+    rooms = LabelColumn(str(tmp_path / "utt2room"), "--channel")
+    assert rooms.values(LabelTable(np.array(["a", "x", "b"]), {})).tolist() == ["cell", "", "hall"]
+    others = LabelTable(np.array(["y", "z"]), {})
+    assert rooms.values(others, is_part=True).tolist() == ["", ""]
+    with pytest.raises(InputError, match="none of its ids is among the samples"):
+        rooms.values(others)
 
 
 def test_compare_trains_on_train_and_tests_on_test(files, tmp_path):
