@@ -1,7 +1,7 @@
 """Every kind of file that is written, in one table, and the kind that the name of a file asks for.
 
 Readers, writers, help texts and messages follow this table. It imports nothing heavy. The code of a kind of embeddings
-is the module of that name in ``jointplda.formats``; see ``formats.embedding_files.EmbeddingFormat``.
+is the module of that name in ``jointplda.formats``; see ``formats.embedding_kinds.EmbeddingFormat``.
 """
 
 from dataclasses import dataclass

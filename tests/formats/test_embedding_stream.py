@@ -348,8 +348,8 @@ for ending in ("npy", "npz", "h5", "parquet"):
 
 
 def test_memory_of_a_pass(tmp_path):
-    """Of files of 120 MB, each in a process of its own, after what the first file of a kind takes whatever its size."""
-    X = RNG.random((30_000, 1024), dtype=np.float32)
+    """Of files of 80 MB, each in a process of its own, after what the first file of a kind takes whatever its size."""
+    X = RNG.random((20_000, 1024), dtype=np.float32)
     for name, rows in (("small", 10), ("large", len(X))):
         table = EmbeddingTable(np.arange(rows).astype(str), X=X[:rows])
         for ending in ("npy", "npz", "h5", "parquet"):
