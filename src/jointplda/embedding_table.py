@@ -34,6 +34,10 @@ class LabelTable:
     def _index(self) -> dict[str, int]:
         return index_of(self.ids)
 
+    def with_embeddings(self, X: NDArray[Any]) -> "EmbeddingTable":
+        """The same samples with their embeddings X (n, d)."""
+        return EmbeddingTable(self.ids, self.columns, X=X)
+
 
 @dataclass(frozen=True)
 class EmbeddingTable(LabelTable):

@@ -11,7 +11,7 @@ from jointplda.calibration import fit_affine, load_calibration
 from jointplda.commands import score_run
 from jointplda.commands.data_input import LabelColumn, SampleReader
 from jointplda.commands.messages import Messages
-from jointplda.commands.options import SampleSource
+from jointplda.commands.options import LabelledFile
 from jointplda.evaluation.evaluate import EvaluationSettings, TrialSides, evaluate
 from jointplda.formats import read_scores
 from worlds.command_line import run, score_arguments
@@ -132,8 +132,10 @@ def test_samples_without_labels_are_left_out_or_stay_unlabelled(capsys):
 
     columns = {"speaker": np.array(["", "s", "t"]), "room": np.array(["x", "", "z"])}
     table = EmbeddingTable(np.array(["a", "b", "c"]), columns, X=np.arange(6.0).reshape(3, 2))
-    source = SampleSource(data=None, labels=None, speaker="speaker", channels=("room",), allow_missing=True)
-    kept = SampleReader(source, Messages()).labelled(table)
+    source = LabelledFile(data=None, labels=None, speaker="speaker", channels=("room",), allow_missing=True)
+    reader = SampleReader(source, Messages())
+    kept = reader.labelled(table)
+    reader.say()
     assert (kept.ids.tolist(), kept.speakers.tolist()) == (["b", "c"], ["s", "t"])
     assert (kept.channels.names, kept.channels.values[0].tolist()) == (("room",), ["", "z"])
     assert_array_equal(kept.X, [[2, 3], [4, 5]])

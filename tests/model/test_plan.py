@@ -63,9 +63,9 @@ def test_the_cheapest_factor_is_eliminated():
 def test_what_would_take_more_than_seven_tenths_of_the_memory_is_refused(monkeypatch):
     statistics, ranks = crossed(50, 4, 6), (3, 2, 1)
     needed = make_plan(statistics, ranks, solver="exact").memory
-    monkeypatch.setattr(plan_module, "_physical_memory", lambda: needed / 0.69)
+    monkeypatch.setattr(plan_module, "physical_memory", lambda: needed / 0.69)
     make_plan(statistics, ranks, solver="exact")
-    monkeypatch.setattr(plan_module, "_physical_memory", lambda: needed / 0.71)
+    monkeypatch.setattr(plan_module, "physical_memory", lambda: needed / 0.71)
     with pytest.raises(TooLargeError, match=r"link 14 unknowns in one system.*Lower the ranks"):
         make_plan(statistics, ranks, solver="exact")
 

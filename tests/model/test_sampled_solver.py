@@ -212,7 +212,7 @@ def test_a_gain_that_the_draws_leave_uncertain_is_no_convergence(monkeypatch):
 
 
 def test_a_system_beyond_memory_is_refused_before_the_work(monkeypatch):
-    monkeypatch.setattr("jointplda.model.plan._physical_memory", lambda: 1e4)
+    monkeypatch.setattr("jointplda.model.plan.physical_memory", lambda: 1e4)
     with pytest.raises(TooLargeError, match=r"Lower the ranks, or merge rare channels"):
         fit()
 

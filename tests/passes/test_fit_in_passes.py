@@ -10,12 +10,12 @@ from sklearn.preprocessing import StandardScaler
 from jointplda import PLDA, InputError, JointPLDA, JointPLDACV, make_pipeline
 from jointplda.model.disk_rows import DiskRows
 from jointplda.model.statistics import encode_all
-from jointplda.passes import fit as fit_module
+from jointplda.passes import training
 from jointplda.passes.census import Census
-from jointplda.passes.fit import fit_in_passes
 from jointplda.passes.learned_steps import Passes, learned_front_end
 from jointplda.passes.sources import ArraySource
 from jointplda.passes.speaker_sample import drawn_speakers, gathered
+from jointplda.passes.training import fit_in_passes
 from jointplda.preprocessing import LDA, PCA, Center, LengthNorm, Reduce, Scale, Whiten
 from jointplda.preprocessing.front_ends import FrontEnd
 
@@ -75,7 +75,7 @@ def test_a_plain_fit_is_that_of_fit(model, room, monkeypatch):
     X, s, c = samples()
     labels = c if hasattr(getattr(model, "steps", [(0, model)])[-1][1], "interaction") else None
     if room:
-        monkeypatch.setattr(fit_module, "SUMS_SHARE", room / 2e9)
+        monkeypatch.setattr(training, "SUMS_SHARE", room / 2e9)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         arguments = {} if labels is None else {"channels": labels}
@@ -100,7 +100,7 @@ def test_the_size_of_chunks_changes_nothing():
 def test_a_search_on_a_part_of_the_speakers(monkeypatch):
     """Settings come from a sample of speakers, the model from all of them."""
     X, s, c = samples(speakers=600)
-    monkeypatch.setattr(fit_module, "sample_rows", lambda *given: 900)
+    monkeypatch.setattr(training, "sample_rows", lambda *given: 900)
     said = []
     found = fit_in_passes(JointPLDACV(), ArraySource(X, s, c, rows=500), callback=said.append)
     assert found.best_estimator_[-1].training_["samples"] == len(X)

@@ -1,11 +1,14 @@
 """What training has seen: ratios of joint likelihoods of all training data and the trial (1e-6 or better)."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose
 from sklearn.base import clone
 
-from jointplda import PLDA, JointPLDA, Pipeline, make_pipeline
+from jointplda import PLDA, InputError, JointPLDA, Pipeline, make_pipeline
 from jointplda.model import channel_covariance, training_posterior
 from jointplda.preprocessing import Center
 from worlds.designs import world
@@ -297,10 +300,29 @@ def test_labels_of_another_type_are_a_warning():
         model.score_matrix(X[:2], X[2:4], enroll_channels=["0", "1"], test_channels=["0", "2"])
 
 
-def test_too_many_speakers_to_keep(monkeypatch):
+@pytest.mark.parametrize("interaction", [0.0, 0.7, "proportional", "full"])
+def test_too_many_speakers_to_keep(interaction, monkeypatch):
+    """The channels are kept all the same, but for an interaction of any shape."""
     w = World(1)
+    model = clone(w.model).set_params(interaction=interaction)
+    monkeypatch.setattr(training_posterior, "CHANNEL_UNKNOWNS", 3000)
+    whole = clone(model).fit(w.X, w.s, w.channels)
     monkeypatch.setattr(training_posterior, "SPEAKER_NUMBERS", 5)
-    assert clone(w.model).fit(w.X, w.s, w.channels).fitted_.training is None
+    model.fit(w.X, w.s, w.channels)
+    if interaction == "full":
+        assert model.fitted_.training is None
+        return
+    found, expected = model.fitted_.training, whole.fitted_.training
+    assert_allclose(found.channel_means, expected.channel_means, rtol=1e-8, atol=1e-10)
+    assert_allclose(found.channel_covariance, expected.channel_covariance, rtol=1e-8, atol=1e-10)
+    with pytest.raises(InputError, match="too many of them to keep"):
+        model.predict(w.X)
+    with pytest.raises(AttributeError, match="training speakers"):
+        model.classes_  # noqa: B018
+    whole.fitted_ = replace(whole.fitted_, training=replace(expected, cells=None))
+    known = {"enroll_channels": w.channels[:5], "test_channels": w.channels[5:9]}
+    scores = [one.score_matrix(w.X[:5], w.X[5:9], **known) for one in (model, whole)]
+    assert_allclose(scores[0], scores[1], rtol=1e-8, atol=1e-8)
 
 
 def test_a_pipeline_passes_labels_to_predict(trained):

@@ -51,4 +51,4 @@ def command(messages: Messages, /, **values: Any) -> None:
         raise click.UsageError("use --test or --split, not both.")
     from jointplda.commands.compare_run import compare
 
-    compare(options.taken(options.SampleSource, values), messages, **values)
+    compare(options.taken(options.LabelledFile, values), messages, **values)

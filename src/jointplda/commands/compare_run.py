@@ -9,13 +9,13 @@ import numpy as np
 from jointplda.commands.comparison import run_comparison
 from jointplda.commands.data_input import LabelColumn, SampleReader
 from jointplda.commands.messages import Messages
-from jointplda.commands.options import SampleSource
+from jointplda.commands.options import LabelledFile
 from jointplda.evaluation.protocol import held_out, trials_of
 from jointplda.formats import read_embeddings
 
 
 def compare(
-    source: SampleSource,
+    source: LabelledFile,
     messages: Messages,
     *,
     test: Path | None,
@@ -29,6 +29,7 @@ def compare(
     reader = SampleReader(source, messages)
     table = read_embeddings(source.data, source.labels)
     samples = reader.labelled(table)
+    reader.say()
     if test:
         training, tested = samples, reader.read(test)
     elif split:

@@ -1,5 +1,6 @@
 """Embeddings and labels as commands name them: a label column, or a file of two columns."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,10 +10,10 @@ from typing import Any
 import click
 import numpy as np
 
-from jointplda._identifiers import listed
+from jointplda._identifiers import listed, no_duplicates
 from jointplda._typing import Names
 from jointplda.commands.messages import Messages
-from jointplda.commands.options import SampleSource
+from jointplda.commands.options import LabelOptions
 from jointplda.commands.training_options import Step
 from jointplda.embedding_table import EmbeddingTable, LabelTable
 from jointplda.evaluation.protocol import LabelledSamples
@@ -70,7 +71,7 @@ class LabelColumn:
         return kaldi_column(Path(self.name)) or Path(self.name).stem
 
 
-def conditions_of(table: LabelTable, channels: Sequence[LabelColumn]) -> ConditionColumns:
+def conditions_of(table: LabelTable, channels: Sequence[LabelColumn], is_part: bool = False) -> ConditionColumns:
     """The channels of every sample by condition. Raise if two conditions share a name, because a model goes by name."""
     names = tuple(channel.condition(table) for channel in channels)
     for i, name in enumerate(names):
@@ -79,26 +80,33 @@ def conditions_of(table: LabelTable, channels: Sequence[LabelColumn]) -> Conditi
                 f"--channel {channels[names.index(name)].name} and --channel {channels[i].name}: both conditions would "
                 f"be called {name!r}. Name each condition once, from columns or files of different names."
             )
-    return ConditionColumns(names, tuple(channel.values(table) for channel in channels))
+    return ConditionColumns(names, tuple(channel.values(table, is_part) for channel in channels))
 
 
 class SampleReader:
     """Reads labelled embeddings: their speakers and channels, from columns or files that are read once."""
 
     def __init__(
-        self, source: SampleSource, messages: Messages, without_channel: str = "each counts as a channel of its own"
+        self, source: LabelOptions, messages: Messages, without_channel: str = "each counts as a channel of its own"
     ) -> None:
         self.source, self.messages, self.without_channel = source, messages, without_channel
         self.speaker = LabelColumn(source.speaker, "--speaker")
         self.channels = tuple(map(LabelColumn, source.channels))
+        self._without: Counter[str] = Counter()  # how many samples lack a label, by what it is of
 
-    def read(self, path: Path | None = None) -> LabelledSamples:
-        """Embeddings of the source, or of another file with the same labels, with their speakers and channels."""
-        return self.labelled(read_embeddings(path or self.source.data, self.source.labels))
+    def read(self, *paths: Path) -> LabelledSamples:
+        """Embeddings of one file or several, with their speakers and channels."""
+        tables = [read_embeddings(path, self.source.labels) for path in paths]
+        samples = joined([self.labelled(table) for table in tables], paths)
+        self.say()
+        return samples
 
-    def labelled(self, table: EmbeddingTable) -> LabelledSamples:
-        """Embeddings with their speakers and channels; samples without a speaker raise an error, or are left out."""
-        speakers, channels = self.speaker.values(table), conditions_of(table, self.channels)
+    def labelled(self, table: EmbeddingTable, is_part: bool = False) -> LabelledSamples:
+        """Embeddings with their speakers and channels; samples without a speaker raise an error, or are left out.
+
+        A file of labels may have none for samples that are a part of all.
+        """
+        speakers, channels = self.speaker.values(table, is_part), conditions_of(table, self.channels, is_part)
         missing = np.flatnonzero(speakers == "")
         if len(missing) and not self.source.allow_missing:
             raise click.ClickException(
@@ -106,13 +114,38 @@ class SampleReader:
                 "--allow-missing leaves them out."
             )
         kept = np.flatnonzero(speakers != "")
-        if len(missing):
-            self.messages.info(f"{len(missing):,} samples without a speaker are left out.")
+        self._without["speaker"] += len(missing)
         for name, labels in zip(channels.names, channels.values, strict=True):
-            unknown = int(np.count_nonzero(labels[kept] == ""))
-            if unknown:
-                self.messages.info(f"{unknown:,} samples have no {name}: {self.without_channel}.")
+            self._without[f"channel {name}"] += int(np.count_nonzero(labels[kept] == ""))
         return LabelledSamples(table.ids, table.X, speakers, channels).take(kept)
+
+    def say(self) -> None:
+        """Say how many samples lacked labels since this was said last."""
+        for what, count in self._without.items():
+            name = what.removeprefix("channel ")
+            if count and what == "speaker":
+                self.messages.info(f"{count:,} samples without a speaker are left out.")
+            elif count:
+                self.messages.info(f"{count:,} samples have no {name}: {self.without_channel}.")
+        self._without.clear()
+
+
+def joined(samples: Sequence[LabelledSamples], paths: Sequence[Path]) -> LabelledSamples:
+    """The samples of several files as those of one; raises if they do not fit together."""
+    if len(samples) == 1:
+        return samples[0]
+    for one, path in zip(samples, paths, strict=True):
+        if one.X.shape[1] != samples[0].X.shape[1]:
+            raise click.ClickException(
+                f"{path}: has {one.X.shape[1]} dimensions, and {paths[0]} has {samples[0].X.shape[1]}. Use embeddings "
+                "of one extractor."
+            )
+    ids = np.concatenate([one.ids for one in samples])
+    no_duplicates(ids, "ids", " and ".join(map(str, paths)))
+    names = samples[0].channels.names
+    columns = tuple(np.concatenate([one.channels.values[k] for one in samples]) for k in range(len(names)))
+    X, speakers = (np.concatenate(column) for column in zip(*((one.X, one.speakers) for one in samples), strict=True))
+    return LabelledSamples(ids, X, speakers, ConditionColumns(names, columns))
 
 
 def step_objects(steps: Iterable[Step], default: Iterable[Any] = ()) -> list[Any]:

@@ -97,7 +97,7 @@ def _advice(remedy: Remedy | Advice | None, context: click.Context) -> str:
         option = option_of(remedy.parameter, context)
         value = "" if remedy.value is True else f" {remedy.value}"
         return "" if option is None else f"{option}{value} {remedy.effect}."
-    known = {name for option in context.command.params for name in option.opts}
+    known = {name for option in context.command.params for name in (*option.opts, *option.secondary_opts)}
     text = "" if remedy is None else remedy.command_line
     return text if set(re.findall(r"--[a-z-]+", text)) <= known else ""
 

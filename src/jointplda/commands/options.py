@@ -2,6 +2,7 @@
 
 import glob
 import inspect
+import re
 import tomllib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ Command = Callable[..., None]
 IN_FILE = click.Path(exists=True, path_type=Path)
 OUT_FILE = click.Path(dir_okay=False, path_type=Path)
 PRIOR = click.FloatRange(0, 1, min_open=True, max_open=True)
+UNITS = {"": 1.0, "B": 1.0, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KIB": 2.0**10, "MIB": 2.0**20, "GIB": 2.0**30}
 
 
 def count(name: str, help: str, default: str | None = None, **settings: Any) -> Callable[[F], F]:
@@ -36,6 +38,19 @@ def real(name: str, help: str, default: str | None = None, **settings: Any) -> C
 def probability(name: str, help: str, default: str | None = None, **settings: Any) -> Callable[[F], F]:
     """An option whose value is a probability."""
     return cloup.option(name, type=click.FloatRange(0, 1), metavar="P", show_default=default, help=help, **settings)
+
+
+class Size(click.ParamType[float]):
+    """A quantity of memory such as 2GB or 500 MB, in bytes."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number of bytes."""
+        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", str(value))
+        if found is None or found[2].upper() not in UNITS:
+            self.fail(f"expected a size such as 2GB or 500MB, got {value!r}.", param, ctx)
+        return float(found[1]) * UNITS[found[2].upper()]
 
 
 def _read_configuration(ctx: click.Context, param: click.Parameter, value: Path | None) -> None:
@@ -105,6 +120,11 @@ budget = cloup.option(
     "--budget", type=click.FloatRange(1), metavar="SECONDS", show_default="40",
     help="Time that the fits of the search may take: with many channels it decides how many columns of U are tried.",
 )  # fmt: skip
+memory = cloup.option(
+    "--memory", type=Size(), metavar="SIZE", show_default="half of what is free",
+    help="Memory that the work may take, such as 2GB. What needs more is read in passes; settings are then chosen "
+    "on a sample of their speakers.",
+)  # fmt: skip
 draws = cloup.option(
     "--draws", type=click.IntRange(0), metavar="N", default=1000, show_default=True,
     help="Bootstrap draws of speakers for the intervals; 0 for no intervals.",
@@ -136,14 +156,20 @@ def training_data() -> Callable[[F], F]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SampleSource:
-    """Where labelled embeddings come from; ``speaker`` and each of ``channels`` name a label column or a file."""
+class LabelOptions:
+    """Where the labels of embeddings come from; ``speaker`` and each of ``channels`` name a label column or a file."""
 
-    data: Path
     labels: Path | None
     speaker: str
     channels: tuple[str, ...]
     allow_missing: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelledFile(LabelOptions):
+    """A file of labelled embeddings."""
+
+    data: Path
 
 
 def taken(kind: type[R], values: dict[str, Any]) -> R:

@@ -13,6 +13,7 @@ from rich.live import Live
 from rich.table import Table
 
 import jointplda
+from jointplda.commands.console import seconds_text
 from jointplda.commands.messages import NORMAL, Messages
 from jointplda.progress import Progress, ProgressCallback
 
@@ -27,14 +28,18 @@ def em_progress(messages: Messages) -> Iterator[ProgressCallback]:
         yield _iteration_lines(messages)
         return
     rows: list[Progress] = []
-    with Live(_iteration_table(rows), console=Console(file=sys.stderr), refresh_per_second=8, transient=True) as live:
+    live = Live(console=Console(file=sys.stderr), refresh_per_second=8, transient=True)
 
-        def show(progress: Progress) -> None:
-            rows.append(progress)
-            del rows[:-ROWS_SHOWN]
-            live.update(_iteration_table(rows))
+    def show(progress: Progress) -> None:
+        rows.append(progress)
+        del rows[:-ROWS_SHOWN]
+        live.update(_iteration_table(rows))
+        live.start()  # with the first iteration, since passes over the samples may come before it
 
+    try:
         yield show
+    finally:
+        live.stop()
 
 
 def _iteration_table(rows: list[Progress]) -> Any:
@@ -71,3 +76,60 @@ def bar(messages: Messages, what: str) -> Iterator[ProgressCallback]:
     with rich_progress.Progress(console=Console(file=sys.stderr), transient=True) as display:
         task = display.add_task(what, total=None)
         yield lambda progress: display.update(task, completed=progress.done, total=progress.total)
+
+
+@contextmanager
+def pass_progress(messages: Messages) -> Iterator[ProgressCallback]:
+    """A callback for passes over samples: a bar on a terminal, else a line every few seconds, with the rate."""
+    shown = _Bar() if messages.shows_progress else _Lines(messages)
+    try:
+        yield shown
+    finally:
+        shown.stop()
+
+
+class _Bar:
+    """A bar of the pass that goes on; it is gone when the pass is done, so that others can draw."""
+
+    def __init__(self) -> None:
+        self.display: rich_progress.Progress | None = None
+
+    def __call__(self, progress: Progress) -> None:
+        if self.display is None:
+            columns = (
+                *rich_progress.Progress.get_default_columns(),
+                rich_progress.TextColumn("{task.completed:,.0f} samples, {task.speed:,.0f}/s"),
+            )
+            self.display = rich_progress.Progress(*columns, console=Console(file=sys.stderr), transient=True)
+            self.display.add_task(progress.stage, total=progress.total)
+            self.display.start()
+        self.display.update(self.display.task_ids[0], completed=progress.done, total=progress.total)
+        if progress.done == progress.total:
+            self.stop()
+
+    def stop(self) -> None:
+        """Take the bar away."""
+        if self.display is not None:
+            self.display.stop()
+            self.display = None
+
+
+class _Lines:
+    """A line every few seconds."""
+
+    def __init__(self, messages: Messages) -> None:
+        self.messages, self.stage, self.began, self.last = messages, "", 0.0, time.monotonic()
+
+    def __call__(self, progress: Progress) -> None:
+        now = time.monotonic()
+        if progress.stage != self.stage:
+            self.stage, self.began = progress.stage, now
+        if now - self.last > SECONDS_BETWEEN_LINES and now > self.began:
+            self.last, rate = now, progress.done / (now - self.began)
+            total = progress.total
+            whole = "" if total is None else f" of {total:,}"
+            left = "" if total is None else f", {seconds_text((total - progress.done) / rate)} left"
+            self.messages.info(f"{self.stage}: {progress.done:,}{whole} samples, {rate:,.0f}/s{left}")
+
+    def stop(self) -> None:
+        """Nothing is left on the screen."""

@@ -1,7 +1,6 @@
 """The search for settings on held-out training speakers: pipeline, fit with progress, and results as table and JSON."""
 
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -12,7 +11,6 @@ from rich.console import Console
 from jointplda.commands.data_input import step_objects
 from jointplda.commands.messages import Messages
 from jointplda.commands.training_options import Step
-from jointplda.errors import InputError, Remedy
 from jointplda.estimators.automatic import JointPLDACV
 from jointplda.estimators.pipeline import Pipeline, make_pipeline
 from jointplda.evaluation.protocol import LabelledSamples
@@ -47,21 +45,18 @@ def _front_end(steps: tuple[Step, ...]) -> list[Any]:
 
 
 def fit_search(pipe: Pipeline, samples: LabelledSamples, messages: Messages) -> None:
-    """Choose the settings of the pipeline's model and fit it, with progress.
+    """Choose the settings of the pipeline's model and fit it, with progress."""
+    with searching(pipe, messages):
+        pipe.fit(samples.X, samples.speakers, **channel_arguments(samples))
 
-    If the speakers are too few for a search but enough for one fit, the error says how to do without a search.
-    """
+
+@contextmanager
+def searching(pipe: Pipeline, messages: Messages) -> Iterator[None]:
+    """Show the progress of the search of the pipeline's model."""
     with search_progress(messages) as callback:
         pipe[-1].set_params(callback=callback)
         try:
-            pipe.fit(samples.X, samples.speakers, **channel_arguments(samples))
-        except InputError as error:
-            counts = Counter(samples.speakers.tolist()).values()
-            several = sum(count > 1 for count in counts)
-            if error.remedy is not None or min(len(counts) // 2, several) >= 2 or len(counts) < 2 or not several:
-                raise
-            remedy = Remedy("no_auto", True, "trains without a search")
-            raise InputError(error.problem, parameter=error.parameter, remedy=remedy) from None
+            yield
         finally:
             pipe[-1].set_params(callback=None)
 
@@ -85,16 +80,20 @@ def search_progress(messages: Messages) -> Iterator[ProgressCallback]:
         yield say
         return
     best = float("inf")
-    with Console(file=sys.stderr).status("choosing settings") as status:
+    status = Console(file=sys.stderr).status("choosing settings")
 
-        def show(progress: Progress) -> None:
-            nonlocal best
-            best = min(best, progress.detail.criterion)
-            status.update(
-                f"choosing settings: {progress.done} candidates, best held-out minCllr {best:.4f} (Ctrl-C takes it)"
-            )
+    def show(progress: Progress) -> None:
+        nonlocal best
+        best = min(best, progress.detail.criterion)
+        status.update(
+            f"choosing settings: {progress.done} candidates, best held-out minCllr {best:.4f} (Ctrl-C takes it)"
+        )
+        status.start()  # with the first candidate, since passes over the samples may come before it
 
+    try:
         yield show
+    finally:
+        status.stop()
 
 
 def candidate_text(result: CandidateResult) -> str:

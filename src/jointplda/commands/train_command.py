@@ -38,10 +38,12 @@ def _listed(names: Iterable[str]) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainRequest(options.SampleSource):
+class TrainRequest(options.LabelOptions):
     """Options of ``jointplda train``; ``given`` are the settings of the model that the user gave."""
 
+    data: tuple[Path, ...]
     given: Mapping[str, Any]
+    memory: float | None
     out: Path | None
     plan: bool
     steps: tuple[Step, ...]
@@ -64,7 +66,7 @@ class TrainRequest(options.SampleSource):
 
 
 @cloup.command("train", short_help="Train a model on labelled embeddings.", epilog=DETAILS)
-@cloup.argument("data", type=options.IN_FILE)
+@cloup.argument("data", type=options.IN_FILE, nargs=-1, required=True)
 @options.training_data()
 @cloup.option_group(
     "Result",
@@ -83,6 +85,7 @@ class TrainRequest(options.SampleSource):
     ),
     *MODEL,
     options.budget,
+    options.memory,
     options.seed,
     cloup.option("--resume", type=options.IN_FILE, help="Model file to continue from, with its preprocessing, ranks "
                  "and priors."),
@@ -97,7 +100,7 @@ def command(ctx: click.Context, messages: Messages, /, **values: Any) -> None:
       jointplda train train.npz --speaker speaker --channel language \\
           --out model.safetensors
 
-    DATA is a file of embeddings or a folder of Kaldi; "jointplda convert --help" lists the formats. Priors, ranks and
+    DATA are files of embeddings or folders of Kaldi; "jointplda convert --help" lists the formats. Priors, ranks and
     interaction are chosen on held-out training speakers, who also calibrate the scores; "jointplda tune" shows the
     search.
     """  # noqa: D301
@@ -131,5 +134,7 @@ def _check(request: TrainRequest, ctx: click.Context) -> None:
         raise click.UsageError(f"{_listed(request.own_settings)}: chosen by --auto; leave it out, or leave out --auto.")
     if request.budget is not None and not request.searches:
         raise click.UsageError("--budget: is for the search for settings, which --auto makes.")
+    if request.memory is not None and request.resume:
+        raise click.UsageError("--memory: --resume reads all samples into memory; leave out one of them.")
     if not request.plan:
         options.check_new(request.out, request.force)

@@ -1,49 +1,98 @@
 """``jointplda train``: from labelled embeddings to a model file."""
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 
 import click
 from sklearn.exceptions import ConvergenceWarning
 
+from jointplda._memory import free_memory
 from jointplda.commands import settings_search
-from jointplda.commands.console import print_facts, print_json
+from jointplda.commands.console import bytes_text, print_facts, print_json
 from jointplda.commands.data_input import SampleReader, step_objects
 from jointplda.commands.messages import Messages
 from jointplda.commands.model_facts import em_ranks, interaction_fact, scoring_model, scoring_pipeline
 from jointplda.commands.plan_output import planned_dimension, print_plan
-from jointplda.commands.progress_display import em_progress
+from jointplda.commands.progress_display import em_progress, pass_progress
+from jointplda.commands.streamed_input import FileSource
 from jointplda.commands.train_command import RESUMED, TrainRequest
 from jointplda.estimators.joint import JointPLDA
 from jointplda.estimators.pipeline import Pipeline, make_pipeline
 from jointplda.estimators.plain import PLDA
 from jointplda.evaluation.protocol import LabelledSamples
+from jointplda.passes.census import Census
+from jointplda.passes.training import SEARCH_COPIES, fit_in_passes
+from jointplda.progress import Progress
+
+FREE_SHARE = 0.5
+FIT_COPIES = 4.0  # double-precision numbers that a fit without a search holds for each number of its samples
 
 
 def train(request: TrainRequest, messages: Messages) -> None:
     """Train a model, or print what training would do."""
-    samples = SampleReader(request, messages).read()
-    messages.info(
-        f"{len(samples.ids):,} samples of {len(set(samples.speakers.tolist())):,} speakers, "
-        f"{samples.X.shape[1]} dimensions"
-    )
+    source = FileSource(request.data, SampleReader(request, messages))
     pipe = _make_pipe(request)
-    if request.resume:
-        pipe, samples = _resumed(request.resume, samples)
-        given = {name: request.given[name] for name in RESUMED if name in request.given}
-        pipe[-1].set_params(warm_start=True, **given)
     if request.plan:
-        dimension = len(pipe[-1].mean_) if request.resume else planned_dimension(pipe, samples)
-        print_plan(pipe, samples, dimension, searches=request.searches, as_json=request.as_json)
+        _plan(pipe, source, request)
         return
-    if request.searches:
-        settings_search.fit_search(pipe, samples, messages)
+    memory = request.memory or FREE_SHARE * free_memory()
+    if request.resume or memory_in_one_piece(source, searches=request.searches) <= memory:
+        pipe = _in_memory(pipe, request, messages)
     else:
-        _fit(pipe, samples, request, messages)
+        _in_passes(pipe, source, memory, request, messages)
     assert request.out is not None
     pipe.save(request.out)
     _print_result(pipe, request)
+
+
+def memory_in_one_piece(source: FileSource, *, searches: bool) -> float:
+    """Bytes that training takes which reads all samples into memory."""
+    return 8.0 * source.numbers * (SEARCH_COPIES if searches else FIT_COPIES)
+
+
+def _plan(pipe: Pipeline, source: FileSource, request: TrainRequest) -> None:
+    samples = source.without_embeddings()
+    if request.resume:
+        pipe, samples = _resumed(request, samples)
+    dimension = len(pipe[-1].mean_) if request.resume else planned_dimension(pipe, samples)
+    print_plan(pipe, samples, dimension, searches=request.searches, as_json=request.as_json)
+
+
+def _in_memory(pipe: Pipeline, request: TrainRequest, messages: Messages) -> Pipeline:
+    """Read all samples, and fit the pipeline to them or go on with a stored one."""
+    samples = SampleReader(request, messages).read(*request.data)
+    messages.info(_size_text(len(samples.ids), len(set(samples.speakers.tolist())), samples.X.shape[1]))
+    if request.resume:
+        pipe, samples = _resumed(request, samples)
+    if request.searches:
+        settings_search.fit_search(pipe, samples, messages)
+    else:
+        with _fitting(pipe, request, messages):
+            _fit(pipe, samples, request)
+    return pipe
+
+
+def _in_passes(pipe: Pipeline, source: FileSource, memory: float, request: TrainRequest, messages: Messages) -> None:
+    """Fit the pipeline to samples that are read in passes, within so many bytes."""
+    messages.info(f"training reads the samples in passes, within {bytes_text(memory)}.")
+    with pass_progress(messages) as shown:
+
+        def callback(progress: Progress) -> None:
+            shown(progress)
+            census = progress.detail
+            if isinstance(census, Census):
+                messages.info(_size_text(census.n_samples, len(census.labels[0]), source.n_features))
+
+        working = settings_search.searching(pipe, messages) if request.searches else _fitting(pipe, request, messages)
+        with working:
+            model = pipe[-1] if request.searches else pipe
+            fit_in_passes(model, source, memory=memory, callback=callback)
+
+
+def _size_text(samples: int, speakers: int, dimensions: int) -> str:
+    return f"{samples:,} samples of {speakers:,} speakers, {dimensions} dimensions"
 
 
 def _make_pipe(request: TrainRequest) -> Pipeline:
@@ -55,8 +104,10 @@ def _make_pipe(request: TrainRequest) -> Pipeline:
     return make_pipeline(*step_objects(request.steps), model)
 
 
-def _resumed(path: Path, samples: LabelledSamples) -> tuple[Pipeline, LabelledSamples]:
+def _resumed(request: TrainRequest, samples: LabelledSamples) -> tuple[Pipeline, LabelledSamples]:
     """A stored pipeline to continue from, and the samples with their conditions in its order."""
+    path = request.resume
+    assert path is not None
     pipe = scoring_pipeline(Pipeline.load(path))
     model = pipe[-1]
     names = samples.channels.names
@@ -71,21 +122,20 @@ def _resumed(path: Path, samples: LabelledSamples) -> tuple[Pipeline, LabelledSa
             f"{path}: was trained with --channel {' '.join(before)}, not {' '.join(names)}; use the same, "
             "or train a new model."
         )
+    given = {name: request.given[name] for name in RESUMED if name in request.given}
+    model.set_params(warm_start=True, **given)
     return pipe, replace(samples, channels=samples.channels.ordered(tuple(before)))
 
 
-def _fit(pipe: Pipeline, samples: LabelledSamples, request: TrainRequest, messages: Messages) -> None:
+@contextmanager
+def _fitting(pipe: Pipeline, request: TrainRequest, messages: Messages) -> Iterator[None]:
+    """Show the progress of EM, and say afterwards how it ended."""
     model = pipe[-1]
     was_calibrated = request.resume is not None and model.calibration_ is not None
     with warnings.catch_warnings(), em_progress(messages) as callback:
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.set_params(callback=callback)
-        if request.resume:
-            # The preprocessing stays as it was stored: the model continues in the same space.
-            X = pipe[:-1].transform(samples.X) if len(pipe.steps) > 1 else samples.X
-            model.fit(X, samples.speakers, **settings_search.channel_arguments(samples))
-        else:
-            pipe.fit(samples.X, samples.speakers, **settings_search.channel_arguments(samples))
+        yield
     model.set_params(callback=None, warm_start=False)
     if was_calibrated:
         messages.warning(
@@ -99,6 +149,16 @@ def _fit(pipe: Pipeline, samples: LabelledSamples, request: TrainRequest, messag
             f"EM stopped after {model.n_iter_} iterations without converging (--tol {model.tol:g}); raise --max-iter, "
             f"or continue with --resume {request.out}."
         )
+
+
+def _fit(pipe: Pipeline, samples: LabelledSamples, request: TrainRequest) -> None:
+    channels = settings_search.channel_arguments(samples)
+    if request.resume:
+        # The preprocessing stays as it was stored: the model continues in the same space.
+        X = pipe[:-1].transform(samples.X) if len(pipe.steps) > 1 else samples.X
+        pipe[-1].fit(X, samples.speakers, **channels)
+    else:
+        pipe.fit(samples.X, samples.speakers, **channels)
 
 
 def _print_result(pipe: Pipeline, request: TrainRequest) -> None:

@@ -50,4 +50,4 @@ def command(messages: Messages, /, **values: Any) -> None:
         options.check_new(path, force)
     from jointplda.commands.tune_run import tune
 
-    tune(options.taken(options.SampleSource, values), messages, steps=given_steps(), **values)
+    tune(options.taken(options.LabelledFile, values), messages, steps=given_steps(), **values)

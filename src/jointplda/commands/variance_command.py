@@ -30,7 +30,7 @@ def command(messages: Messages, /, as_json: bool, **values: Any) -> None:
       jointplda variance train.npz --speaker speaker --channel language
 
     """  # noqa: D301
-    source = options.SampleSource(**values)
+    source = options.LabelledFile(**values)
     if not source.channels:
         raise click.UsageError("Missing option '--channel'.")
     from jointplda.commands.variance_run import variance

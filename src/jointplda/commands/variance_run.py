@@ -7,7 +7,7 @@ import numpy as np
 from jointplda.commands.console import print_facts, print_json, print_table
 from jointplda.commands.data_input import SampleReader, step_objects
 from jointplda.commands.messages import Messages
-from jointplda.commands.options import SampleSource
+from jointplda.commands.options import LabelledFile
 from jointplda.commands.progress_display import bar
 from jointplda.commands.training_options import Step
 from jointplda.model.statistics import encode_all
@@ -17,9 +17,9 @@ from jointplda.preprocessing import Center, LengthNorm
 SMALL_KAPPA = 0.1
 
 
-def variance(source: SampleSource, steps: tuple[Step, ...], messages: Messages, *, as_json: bool) -> None:
+def variance(source: LabelledFile, steps: tuple[Step, ...], messages: Messages, *, as_json: bool) -> None:
     """Estimate the shares and print them."""
-    samples = SampleReader(source, messages, without_channel="left out").read()
+    samples = SampleReader(source, messages, without_channel="left out").read(source.data)
     codes, _, names = encode_all(samples.speakers, samples.channels, len(samples.X))
     labelled = (codes >= 0).all(axis=1)
     X: Any = np.asarray(samples.X, dtype=np.float64)[labelled]

@@ -218,7 +218,7 @@ class ModelMethods:
     def classes_(self) -> AnyArray:
         """Labels of the training speakers, sorted if they can be: the columns of ``predict_proba``."""
         scorer = self._scorer()
-        if scorer.fitted.training is None:
+        if scorer.fitted.training is None or not scorer.fitted.training.speakers:
             raise AttributeError("this model does not know its training speakers")
         labels = [scorer.fitted.training.speakers[i] for i in scorer.speaker_order]
         array = np.array(labels) if len({type(label) for label in labels}) == 1 else None

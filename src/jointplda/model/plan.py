@@ -1,11 +1,11 @@
 """Which factor EM eliminates, and what an iteration will cost, worked out before any time is spent."""
 
 import math
-import os
 from dataclasses import dataclass
 
 import numpy as np
 
+from jointplda._memory import physical_memory
 from jointplda._typing import IntArray
 from jointplda.errors import TooLargeError
 from jointplda.model.costs import Cost, Sizes, elimination_cost, exact_cost, sampled_cost
@@ -92,7 +92,7 @@ def make_plan(
     """
     levels = tuple(len(labels) for labels in statistics.labels)
     candidates = [k for k in range(len(levels)) if levels[k]] if eliminated is None else [eliminated]
-    limit = MEMORY_SHARE * _physical_memory()
+    limit = MEMORY_SHARE * physical_memory()
     plans = [_plan(statistics, ranks, levels, k, solver, limit) for k in candidates]
     plan = min(plans, key=lambda p: (p.memory > limit, p.work, p.eliminated))
     if plan.memory > limit:
@@ -115,13 +115,6 @@ def estimated_work(
         return make_plan(statistics, ranks, eliminated, solver).work
     except TooLargeError:
         return math.inf
-
-
-def _physical_memory() -> float:
-    try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, ValueError, OSError):
-        return 16e9
 
 
 def _plan(

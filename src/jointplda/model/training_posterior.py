@@ -9,6 +9,10 @@ from scipy.sparse import csr_array
 from jointplda._typing import Array, IntArray
 from jointplda.linalg import symmetric
 from jointplda.model.channel_covariance import ChannelLinks, SolvedCovariance, WholeCovariance, channel_covariance
+from jointplda.model.disk_rows import DiskRows
+from jointplda.model.estep import solve
+from jointplda.model.interaction.cell_means import held_cells
+from jointplda.model.layout import lay_out
 from jointplda.model.parameters import Parameters
 from jointplda.model.plan import EXACT
 from jointplda.model.posterior import eliminated_means, solve_samples
@@ -57,7 +61,7 @@ class TrainingPosterior:
         Sigma; empty where it is too large to keep, or was never needed, and is solved for as scores ask for it
         (``covariance``).
     speakers : tuple
-        Labels of the speakers.
+        Labels of the speakers; empty, as are their means and counts, where they are too many to keep.
     speaker_means : (S, Ry)
     speaker_counts : (S, parts)
         n_sp, the number of samples of each speaker in each part.
@@ -100,10 +104,22 @@ class TrainingPosterior:
         return channel_covariance(ChannelLinks(sizes, *counts, self.between), parameters)
 
 
-def posterior_fits_in_memory(statistics: Statistics, ranks: tuple[int, ...]) -> bool:
-    """Whether the posterior is small enough to keep with loadings V and U of these ranks."""
+def posterior_fits_in_memory(statistics: Statistics, ranks: tuple[int, ...], *, cell_is_free: bool = False) -> bool:
+    """Whether the posterior of the channels is small enough to keep with loadings V and U of these ranks.
+
+    Where speakers are too many to keep, it is kept with its whole covariance or not at all, and not if there is an
+    interaction of any shape (``cell_is_free``).
+    """
     unknowns = sum(len(labels) * rank for labels, rank in zip(statistics.labels[1:], ranks[1:], strict=True))
-    return unknowns <= MEAN_NUMBERS and statistics.n_speakers * ranks[0] <= SPEAKER_NUMBERS
+    if _speakers_are_few(statistics, ranks):
+        return unknowns <= MEAN_NUMBERS
+    return 0 < unknowns <= CHANNEL_UNKNOWNS and not cell_is_free
+
+
+def _speakers_are_few(statistics: Statistics, ranks: tuple[int, ...]) -> bool:
+    """Whether the speakers are kept too: there are not too many of them, and their sums are in memory."""
+    in_files = any(isinstance(part.levels[0].sums, DiskRows) for part in statistics.parts.values())
+    return not in_files and statistics.n_speakers * ranks[0] <= SPEAKER_NUMBERS
 
 
 def training_posterior(
@@ -114,8 +130,11 @@ def training_posterior(
     ``statistics`` and ``parameters`` have the same conditions, all of rank 1 or more.
     """
     ranks = parameters.without_cell().ranks
-    if not posterior_fits_in_memory(statistics, ranks):
+    cell = parameters.cell
+    if not posterior_fits_in_memory(statistics, ranks, cell_is_free=cell is not None and cell.kappa is None):
         return None
+    if not _speakers_are_few(statistics, ranks):
+        return _of_channels(statistics, parameters)
     layout, solution = solve_samples(statistics, parameters, eliminated=0, keep_rows=True, solver=solver)
     means = np.concatenate([np.zeros(0), *(x.ravel() for x in solution.coupled.means)])
     whole = len(means) <= CHANNEL_UNKNOWNS and layout.plan.solver == EXACT
@@ -132,8 +151,32 @@ def training_posterior(
             len(layout.parts), len(ranks) - 1
         ),
         cell_sizes=np.array([part.cell_size for part in layout.parts]),
-        cells=None if parameters.cell is None else _cells(statistics),
+        cells=None if cell is None else _cells(statistics),
         between=() if whole else tuple(part.links for part in layout.parts),
+    )
+
+
+def _of_channels(statistics: Statistics, parameters: Parameters) -> TrainingPosterior:
+    """The posterior of the channels alone, with their whole covariance.
+
+    With G G' = kappa C the cells make one part, where each counts as n / (1 + kappa n) samples.
+    """
+    cell, factors = parameters.cell, parameters.without_cell()
+    if cell is not None:
+        statistics = held_cells(statistics, cell.kappa or 0.0, shape_weight=0.0)[0]
+    solution = solve(lay_out(statistics, factors.ranks, 0, solver=EXACT), factors)
+    parts, channels = len(statistics.parts), sum(map(len, statistics.labels[1:]))
+    return TrainingPosterior(
+        channels=statistics.labels[1:],
+        channel_counts=tuple(statistics.level_counts(k) for k in range(1, len(factors.ranks))),
+        channel_means=np.concatenate([np.zeros(0), *(x.ravel() for x in solution.coupled.means)]),
+        channel_covariance=symmetric(solution.coupled.joint_covariance()),
+        speakers=(),
+        speaker_means=np.zeros((0, factors.ranks[0])),
+        speaker_counts=np.zeros((0, parts)),
+        slots=csr_array((0, parts * channels)),
+        observed=np.zeros((parts, len(factors.ranks) - 1)),
+        cell_sizes=np.ones(parts),
     )
 
 

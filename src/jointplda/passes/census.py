@@ -46,11 +46,14 @@ class Census:
 
     @classmethod
     def of(cls, source: SampleSource, callback: ProgressCallback | None = None) -> "Census":
-        """Read all samples once; ``callback`` is called with a ``Progress`` of the stage "census" after every chunk."""
+        """Read all samples once; the last ``Progress`` of the stage "census" has the census as its detail."""
         counting = _Counting(source.n_features)
         for chunk in counted(source, "census", callback):
             counting.add(chunk)
-        return counting.census()
+        census = counting.census()
+        if callback is not None:
+            callback(Progress("census", census.n_samples, census.n_samples, census))
+        return census
 
     def codes(self, chunk: LabelledChunk) -> IntArray:
         """Positions (n, 1 + conditions) of the labels of a chunk in ``labels``; -1 for a missing channel."""
@@ -66,6 +69,8 @@ def counted(source: SampleSource, stage: str, callback: ProgressCallback | None)
         done += len(chunk.X)
         if callback is not None:
             callback(Progress(stage, done, source.n_samples))
+    if callback is not None and done != source.n_samples:
+        callback(Progress(stage, done, done))
 
 
 def _given(chunk: LabelledChunk) -> Any:

@@ -225,6 +225,8 @@ class Scorer:
     def speaker_log_posterior(self, X: Any, channels: Any = None) -> Array:
         """Log posterior of every training speaker for equal priors, (n, speakers), in ``speaker_order``."""
         known = self.training_channels
+        if not known.training.speakers:
+            raise InputError("This model does not know its training speakers: there were too many of them to keep.")
         matrix = self._samples(X, "X")
         levels, _ = self.arguments.codes(channels, known.labels, len(matrix), "channels")
         values = known.speaker_log_likelihoods(matrix, known.of_training(levels))

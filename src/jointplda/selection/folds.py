@@ -10,7 +10,7 @@ import numpy as np
 from jointplda import sample_matrix
 from jointplda._typing import AnyArray, Array, IntArray
 from jointplda._validation import check_number
-from jointplda.errors import InputError
+from jointplda.errors import Advice, InputError
 from jointplda.labels import MISSING
 from jointplda.linalg import sums_by_level
 from jointplda.model.fit import FitMemory, fit
@@ -19,6 +19,8 @@ from jointplda.model.settings import ModelSettings
 from jointplda.model.statistics import Statistics, encode_all
 from jointplda.preprocessing.front_ends import FrontEnd, applied
 from jointplda.selection.fold_trials import Pairs, all_pairs, trial_rows
+
+ONE_FIT = Advice("Choose the settings yourself.", "train --no-auto trains without a search.")
 
 
 @dataclass(frozen=True)
@@ -167,11 +169,13 @@ def _random_splits(codes: IntArray, number: int, rng: np.random.Generator) -> li
     several = np.bincount(codes[:, 0]) > 1
     number = min(number, speakers // 2, int(np.count_nonzero(several)))
     if number < 2:
-        advice = "Choose the settings yourself." if several.any() else "No model can be trained on one sample of each."
-        raise InputError(
+        problem = (
             f"Expected at least 4 speakers, 2 of them with several samples, to choose settings on held-out speakers; "
-            f"got {speakers} speaker(s), {np.count_nonzero(several)} with several samples. {advice}"
+            f"got {speakers} speaker(s), {np.count_nonzero(several)} with several samples."
         )
+        if speakers < 2 or not several.any():
+            raise InputError(f"{problem} No model can be trained on one speaker, or on one sample of each.")
+        raise InputError(problem, remedy=ONE_FIT)
     fold_of = np.empty(speakers, dtype=np.int64)
     # Every fold gets its share of the speakers with several samples, which make target trials.
     members = np.concatenate([rng.permutation(np.flatnonzero(group)) for group in (several, ~several)])

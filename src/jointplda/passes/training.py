@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any, TypeVar
 
+from jointplda._memory import give_back
 from jointplda._validation import check_number
 from jointplda.calibration.affine import AffineCalibration
 from jointplda.errors import Advice, InputError
@@ -72,6 +73,7 @@ def fit_in_passes(
         if isinstance(model, JointPLDACV):
             recipe, calibration, sampled = _chosen(model, passes, memory)
             settings = recipe.settings
+            give_back()  # what the search took
             steps = learned_front_end(recipe.front_end, passes, sampled)
             statistics = passes.statistics(steps, cells=bool(settings.interaction))
             return model._fit_choice(settings, calibration, Whole(steps, statistics))
