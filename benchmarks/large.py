@@ -22,16 +22,19 @@ from benchmarks.timing import report, summary
 CHUNK = 20_000
 RANKS, CHANNELS, EACH, SCALE = (80, 20), 40, 4, 2.0
 PEAK = """
-import json, resource, sys, time
+import json, sys, time
 import jointplda.commands.train_run  # all that the interpreter loads
 from jointplda.commands.app import app
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+def peak():
+    return next(1024 * int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
+
+before = peak()
 began = time.perf_counter()
 try:
     app.main(sys.argv[1:], prog_name="jointplda", standalone_mode=False)
 finally:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    result = {"before": before * 1024, "peak": peak * 1024, "seconds": time.perf_counter() - began}
+    result = {"before": before, "peak": peak(), "seconds": time.perf_counter() - began}
     print(json.dumps(result), file=sys.stderr)
 """
 

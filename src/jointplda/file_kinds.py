@@ -4,6 +4,8 @@ Readers, writers, help texts and messages follow this table. It imports nothing 
 is the module of that name in ``jointplda.formats``; see ``formats.embedding_kinds.EmbeddingFormat``.
 """
 
+import json
+from contextlib import suppress
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -82,3 +84,16 @@ def kind_of(what: str, path: str | PathLike[str]) -> str | None:
     if kind is None and (what in ("trials", "scores", "enrollment") or Path(path).name == "plda"):
         return "kaldi"
     return kind
+
+
+def kind_of_record(path: Path) -> str | None:
+    """What a safetensors file of this program holds ("model", "statistics", ...); None for any other file."""
+    if path.is_dir():
+        return None
+    with open(path, "rb") as stream, suppress(ValueError, LookupError, TypeError):
+        start = stream.read(9)
+        if start[8:] == b"{" and int.from_bytes(start[:8], "little") <= path.stat().st_size:
+            header = json.loads(b"{" + stream.read(int.from_bytes(start[:8], "little") - 1))
+            kind = json.loads(header["__metadata__"]["jointplda"])["kind"]
+            return str(kind)
+    return None

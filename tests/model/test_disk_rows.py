@@ -7,10 +7,11 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.sparse import csr_array
 
+from jointplda import _disk_rows as disk_rows
+from jointplda._disk_rows import Collector, DiskRows, Scratch
 from jointplda.errors import FileError
-from jointplda.model import disk_rows, swept_levels
+from jointplda.model import swept_levels
 from jointplda.model.cell_sums import CellSums
-from jointplda.model.disk_rows import Collector, DiskRows, Scratch
 from jointplda.model.fit import fit
 from jointplda.model.setting_checks import checked_settings
 from jointplda.model.statistics import Statistics

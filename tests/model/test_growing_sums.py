@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from jointplda import _disk_rows as disk_rows
+from jointplda._disk_rows import DiskRows
 from jointplda.errors import FileError
-from jointplda.model import disk_rows
-from jointplda.model.disk_rows import DiskRows
 from jointplda.model.growing_sums import GrowingSums
 from jointplda.model.statistics import Statistics, encode_all
 

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from sklearn.preprocessing import StandardScaler
 
 from jointplda import PLDA, InputError, JointPLDA, JointPLDACV, make_pipeline
-from jointplda.model.disk_rows import DiskRows
+from jointplda._disk_rows import DiskRows
 from jointplda.model.statistics import encode_all
 from jointplda.passes import training
 from jointplda.passes.census import Census

@@ -11,7 +11,9 @@ import cloup
 
 from jointplda.errors import JointPLDAError
 
-COMMANDS = ("demo", "variance", "tune", "train", "score", "calibrate", "evaluate", "compare", "info", "convert")
+COMMANDS = (
+    "demo", "variance", "tune", "train", "statistics", "score", "calibrate", "evaluate", "compare", "info", "convert",
+)  # fmt: skip
 
 
 @cloup.group(

@@ -14,6 +14,7 @@ import click
 import cloup
 
 from jointplda.commands.messages import command_messages
+from jointplda.file_kinds import kind_of_record
 
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
@@ -140,13 +141,13 @@ key = cloup.option(
 labels = cloup.option(
     "--labels", type=IN_FILE, help="Labels by id: a CSV, TSV or Parquet table, or embeddings with label columns."
 )
-speaker = cloup.option(
-    "--speaker", required=True, metavar="COL|FILE", help="Speakers: a label column, or a file such as utt2spk."
-)
+SPEAKER: dict[str, Any] = {"metavar": "COL|FILE", "help": "Speakers: a label column, or a file such as utt2spk."}
+speaker = cloup.option("--speaker", required=True, **SPEAKER)
+speaker_of_embeddings = cloup.option("--speaker", default="", show_default=False, **SPEAKER)
 
 
-def training_data() -> Callable[[F], F]:
-    """Options of labelled embeddings to train on."""
+def training_data(speaker: Callable[[Any], Any] = speaker) -> Callable[[F], F]:
+    """Options of labelled embeddings to train on; ``speaker`` is the one for them."""
     channels = cloup.option(
         "--channel", "channels", multiple=True, metavar="COL|FILE",
         help="Channels of a condition such as language or microphone: a label column, or a file such as utt2lang; may "
@@ -175,6 +176,22 @@ class LabelledFile(LabelOptions):
 def taken(kind: type[R], values: dict[str, Any]) -> R:
     """A record of options, whose fields are taken out of the values of all options."""
     return kind(**{name: values.pop(name) for name in inspect.signature(kind).parameters})
+
+
+def are_sums(paths: Iterable[Path], speaker: str) -> bool:
+    """Whether files hold statistics; raises if some do and some do not, or if embeddings come without a speaker."""
+    kinds = {path: kind_of_record(path) == "statistics" for path in paths}
+    if len(set(kinds.values())) > 1:
+        mixed = next(path for path, found in kinds.items() if found)
+        raise click.UsageError(
+            f"{mixed}: holds statistics, and other files do not. Sum these first, or name them apart."
+        )
+    found = any(kinds.values())
+    if not found and not speaker:
+        raise click.UsageError("Missing option '--speaker'.")
+    if found and speaker:
+        raise click.UsageError("--speaker: statistics know the speakers of their samples; leave it out.")
+    return found
 
 
 def check_new(path: Path | None, overwrite: bool, beside: Iterable[str] = ()) -> None:

@@ -6,11 +6,19 @@ from pathlib import Path
 import click
 import numpy as np
 
+from jointplda._memory import free_memory
 from jointplda.commands.data_input import SampleReader
 from jointplda.evaluation.protocol import LabelledSamples
 from jointplda.formats import open_embeddings
 from jointplda.labels import ConditionColumns
 from jointplda.passes.sources import LabelledChunk
+
+FREE_SHARE = 0.5
+
+
+def given_memory(memory: float | None) -> float:
+    """The memory that the user allows, in bytes, or half of what is free."""
+    return FREE_SHARE * free_memory() if memory is None else memory
 
 
 class FileSource:

@@ -17,6 +17,7 @@ DETAILS = """Preprocessing is fitted on DATA and stored with the model; a search
 out. Unless settings of your own are given, embeddings are centered, scaled to length one and, where the data support
 it, reduced to 150 dimensions; without length norm, or scaled or whitened before it, where held-out speakers say so.
 --pca, --whiten and --lda take the place of that PCA; with --center or --length-norm steps are exactly those given.
+DATA may also be files of statistics (see "jointplda statistics"), for settings of your own.
 --no-auto alone fits by maximum likelihood, without preprocessing. Ctrl-C ends training and writes the model as it is,
 if an iteration or a candidate of the search is done (exit code 0); --resume continues from it."""
 OF_CELLS = ("interaction", "interaction_rank", "interaction_prior", "cell_share")
@@ -46,6 +47,7 @@ class TrainRequest(options.LabelOptions):
     memory: float | None
     out: Path | None
     plan: bool
+    of_sums: bool
     steps: tuple[Step, ...]
     automatic: bool | None
     budget: float | None
@@ -67,7 +69,7 @@ class TrainRequest(options.LabelOptions):
 
 @cloup.command("train", short_help="Train a model on labelled embeddings.", epilog=DETAILS)
 @cloup.argument("data", type=options.IN_FILE, nargs=-1, required=True)
-@options.training_data()
+@options.training_data(options.speaker_of_embeddings)
 @cloup.option_group(
     "Result",
     cloup.option("--out", type=options.OUT_FILE, help="Model file to write (safetensors)."),
@@ -104,7 +106,8 @@ def command(ctx: click.Context, messages: Messages, /, **values: Any) -> None:
     interaction are chosen on held-out training speakers, who also calibrate the scores; "jointplda tune" shows the
     search.
     """  # noqa: D301
-    request = TrainRequest(given=given_settings(values), steps=given_steps(), **values)
+    of_sums = options.are_sums(values["data"], values["speaker"])
+    request = TrainRequest(given=given_settings(values), steps=given_steps(), of_sums=of_sums, **values)
     _check(request, ctx)
     from jointplda.commands.train_run import train
 
@@ -116,9 +119,9 @@ def _check(request: TrainRequest, ctx: click.Context) -> None:
     if request.out is None and not request.plan:
         raise click.UsageError("Missing option '--out' (or --plan, which writes nothing).")
     for name, value in request.given.items():
-        if (RULES[name].per_condition or name in OF_CELLS) and not request.channels:
+        if (RULES[name].per_condition or name in OF_CELLS) and not request.channels and not request.of_sums:
             raise click.UsageError(f"{_option(name)} needs a --channel.")
-        if isinstance(value, list) and len(value) != len(request.channels):
+        if isinstance(value, list) and len(value) != len(request.channels) and request.channels:
             raise click.UsageError(f"{_option(name)}: give one value, or one for every --channel.")
     if request.resume:
         typed = [name for name in STORED if ctx.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE]
@@ -134,6 +137,11 @@ def _check(request: TrainRequest, ctx: click.Context) -> None:
         raise click.UsageError(f"{_listed(request.own_settings)}: chosen by --auto; leave it out, or leave out --auto.")
     if request.budget is not None and not request.searches:
         raise click.UsageError("--budget: is for the search for settings, which --auto makes.")
+    if request.of_sums and (request.searches or request.resume or request.steps or request.labels or request.plan):
+        raise click.UsageError(
+            f"{request.data[0]}: holds statistics, whose samples cannot be held out, preprocessed, labelled or planned "
+            f"for. Give settings of your own ({_listed(CHOSEN[:3])}, ...), or --no-auto; or train on embeddings."
+        )
     if request.memory is not None and request.resume:
         raise click.UsageError("--memory: --resume reads all samples into memory; leave out one of them.")
     if not request.plan:

@@ -8,7 +8,6 @@ from dataclasses import replace
 import click
 from sklearn.exceptions import ConvergenceWarning
 
-from jointplda._memory import free_memory
 from jointplda.commands import settings_search
 from jointplda.commands.console import bytes_text, print_facts, print_json
 from jointplda.commands.data_input import SampleReader, step_objects
@@ -16,32 +15,35 @@ from jointplda.commands.messages import Messages
 from jointplda.commands.model_facts import em_ranks, interaction_fact, scoring_model, scoring_pipeline
 from jointplda.commands.plan_output import planned_dimension, print_plan
 from jointplda.commands.progress_display import em_progress, pass_progress
-from jointplda.commands.streamed_input import FileSource
+from jointplda.commands.streamed_input import FileSource, given_memory
 from jointplda.commands.train_command import RESUMED, TrainRequest
 from jointplda.estimators.joint import JointPLDA
 from jointplda.estimators.pipeline import Pipeline, make_pipeline
 from jointplda.estimators.plain import PLDA
+from jointplda.estimators.statistics_file import read_statistics
 from jointplda.evaluation.protocol import LabelledSamples
 from jointplda.passes.census import Census
-from jointplda.passes.training import SEARCH_COPIES, fit_in_passes
+from jointplda.passes.training import SEARCH_COPIES, SUMS_SHARE, fit_in_passes
 from jointplda.progress import Progress
 
-FREE_SHARE = 0.5
 FIT_COPIES = 4.0  # double-precision numbers that a fit without a search holds for each number of its samples
 
 
 def train(request: TrainRequest, messages: Messages) -> None:
     """Train a model, or print what training would do."""
-    source = FileSource(request.data, SampleReader(request, messages))
-    pipe = _make_pipe(request)
-    if request.plan:
-        _plan(pipe, source, request)
-        return
-    memory = request.memory or FREE_SHARE * free_memory()
-    if request.resume or memory_in_one_piece(source, searches=request.searches) <= memory:
-        pipe = _in_memory(pipe, request, messages)
+    memory = given_memory(request.memory)
+    if request.of_sums:
+        pipe = _of_sums(memory, request, messages)
     else:
-        _in_passes(pipe, source, memory, request, messages)
+        pipe = _make_pipe(request)
+        source = FileSource(request.data, SampleReader(request, messages))
+        if request.plan:
+            _plan(pipe, source, request)
+            return
+        if request.resume or memory_in_one_piece(source, searches=request.searches) <= memory:
+            pipe = _in_memory(pipe, request, messages)
+        else:
+            _in_passes(pipe, source, memory, request, messages)
     assert request.out is not None
     pipe.save(request.out)
     _print_result(pipe, request)
@@ -89,6 +91,23 @@ def _in_passes(pipe: Pipeline, source: FileSource, memory: float, request: Train
         with working:
             model = pipe[-1] if request.searches else pipe
             fit_in_passes(model, source, memory=memory, callback=callback)
+
+
+def _of_sums(memory: float, request: TrainRequest, messages: Messages) -> Pipeline:
+    """Fit a model to statistics of some or all of their conditions, after the front end that they came through."""
+    statistics, steps = read_statistics(request.data, SUMS_SHARE * memory)
+    for name in request.channels:
+        if name not in statistics.conditions:
+            held = ", ".join(statistics.conditions) or "none"
+            raise click.ClickException(f"--channel {name}: the statistics have no such condition (they have: {held}).")
+    if request.channels:
+        statistics = statistics.with_conditions([statistics.conditions.index(name) for name in request.channels])
+    messages.info(_size_text(int(statistics.n_samples), statistics.n_speakers, statistics.n_features))
+    model = JointPLDA(**request.given) if statistics.conditions else PLDA(**request.given)
+    pipe = make_pipeline(*(step for _, step in steps), model)
+    with _fitting(pipe, request, messages):
+        model.fit_statistics(statistics)
+    return pipe
 
 
 def _size_text(samples: int, speakers: int, dimensions: int) -> str:
@@ -192,5 +211,6 @@ def _print_result(pipe: Pipeline, request: TrainRequest) -> None:
         advice = "none: scores may be overconfident, the more so with few speakers; see jointplda calibrate, or --auto"
         facts.append(("calibration", advice))
     facts.append(("next", f"jointplda score {request.out} --enroll ... --test ... --trials ... --out scores.txt"))
-    kind = type(pipe[-1]).__name__ if request.channels else "PLDA (without --channel there are no channels to model)"
+    with_channels = model.fitted_.condition_names
+    kind = type(pipe[-1]).__name__ if with_channels else "PLDA (without --channel there are no channels to model)"
     print_facts(f"{kind} written to {request.out}", facts)

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from jointplda._disk_rows import Collector, Rows, row_slices
 from jointplda._typing import Array, IntArray
 from jointplda.linalg import sums_by_level
-from jointplda.model.disk_rows import Collector, Rows, row_slices
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array
 
+from jointplda._disk_rows import row_slices
 from jointplda._typing import Array, IntArray
 from jointplda.model.count_nodes import CountNodes, too_wide
-from jointplda.model.disk_rows import row_slices
 from jointplda.model.eliminated import EliminatedGram, EliminatedRows, gram_pays
 from jointplda.model.sums import Levels
 

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
+from jointplda._disk_rows import Collector, DiskRows, Rows, Scratch
 from jointplda._typing import Array, IntArray
+from jointplda.errors import InputError
 from jointplda.linalg import add_by_level, sums_by_level, symmetric
 from jointplda.model.cell_sums import CellSums, merged
-from jointplda.model.disk_rows import Collector, DiskRows, Rows, Scratch
 from jointplda.model.row_sums import patterns
 from jointplda.model.statistics import Pattern, Statistics
 from jointplda.model.sums import Levels, PatternSums, summed_links
@@ -60,12 +61,35 @@ class GrowingSums:
         """Add samples X (n, d) whose labels have these codes (n, 1 + conditions), -1 where a channel is missing."""
         values = np.asarray(X, dtype=np.float64) - self._shift
         for pattern, rows in patterns(codes[:, 1:]):
-            if pattern not in self._parts:
-                factors = [0, *(k + 1 for k, observed in enumerate(pattern) if observed)]
-                sizes = [len(self._labels[k]) for k in factors]
-                self._parts[pattern] = _Part(factors, sizes, values.shape[1])
-            own = slice(None) if len(rows) == len(codes) else rows
-            self._parts[pattern].add(values[own], codes[own][:, self._parts[pattern].factors])
+            part, own = self._part(pattern, values.shape[1]), slice(None) if len(rows) == len(codes) else rows
+            part.add(values[own], codes[own][:, part.factors])
+        self._make_room()
+
+    def add_statistics(self, statistics: Statistics) -> None:
+        """Add the sums of other samples, whose labels are among those of these sums, under the same conditions."""
+        numbers = [{label: i for i, label in enumerate(labels)} for labels in self._labels]
+        places = [
+            np.fromiter((numbers[k][label] for label in labels), np.int64, len(labels))
+            for k, labels in enumerate(statistics.labels)
+        ]
+        step = statistics.shift - self._shift
+        for pattern, part in statistics.parts.items():
+            own = self._part(pattern, len(step))
+            own.add_sums(part, step, [places[k] for k in own.factors])
+            for block, cells in _cells_of(part):
+                codes = np.stack([places[k][cells.codes[block, i]] for i, k in enumerate(own.factors)], axis=1)
+                moved = cells.sums[block] + cells.counts[block, None] * step
+                own.keep(merged(codes, cells.counts[block], moved))
+                self._make_room()
+
+    def _part(self, pattern: Pattern, d: int) -> "_Part":
+        if pattern not in self._parts:
+            factors = [0, *(k + 1 for k, observed in enumerate(pattern) if observed)]
+            self._parts[pattern] = _Part(factors, [len(self._labels[k]) for k in factors], d)
+        return self._parts[pattern]
+
+    def _make_room(self) -> None:
+        """Merge cells where they take too much room, and write them to files where that is not enough."""
         if sum(part.bytes for part in self._parts.values()) > self._room:
             for part in self._parts.values():
                 part.merge()
@@ -96,7 +120,7 @@ class _Part:
 
     def __init__(self, factors: list[int], sizes: list[int], d: int) -> None:
         self.factors, self.sizes, self.width = factors, sizes, len(factors) + 1 + d
-        self.count, self.total, self.scatter = 0, np.zeros(d), np.zeros((d, d))
+        self.count, self.total, self.scatter, self.weighted = 0.0, np.zeros(d), np.zeros((d, d)), False
         self.level_sums = [np.zeros((size, d)) for size in sizes[1:]]
         self.places = [np.zeros(size, dtype=np.int64) for size in sizes[1:]]
         self.cells: list[tuple[IntArray, Array, Array]] = []
@@ -110,9 +134,23 @@ class _Part:
         self.scatter += values.T @ values
         for k, sums in enumerate(self.level_sums):
             add_by_level(sums, codes[:, k + 1], values, self.places[k])
-        self._keep(merged(codes, np.ones(len(codes)), values))
+        self.keep(merged(codes, np.ones(len(codes)), values))
 
-    def _keep(self, cells: tuple[IntArray, Array, Array]) -> None:
+    def add_sums(self, part: PatternSums, step: Array, places: list[IntArray]) -> None:
+        """Add the sums of other samples, moved by ``step`` (d,), but for those of their cells.
+
+        ``places`` has the level here of every level of each factor there.
+        """
+        cross = np.outer(part.total, step)
+        self.count += part.count
+        self.total += part.total + part.count * step
+        self.scatter += part.scatter + cross + cross.T + part.count * np.outer(step, step)
+        self.weighted |= part.weighted
+        for k, place, sums in zip(self.factors[1:], places[1:], self.level_sums, strict=True):
+            own = part.levels[k].moved(step)
+            sums[place[own.index]] += own.sums
+
+    def keep(self, cells: tuple[IntArray, Array, Array]) -> None:
         self.cells.append(cells)
         self.bytes += 8 * self.width * len(cells[0])
 
@@ -121,7 +159,7 @@ class _Part:
         if len(self.cells) > 1:
             codes, counts, sums = (np.concatenate(column) for column in zip(*self.cells, strict=True))
             self.cells, self.bytes = [], 0
-            self._keep(merged(codes, counts, sums))
+            self.keep(merged(codes, counts, sums))
 
     def spill(self, scratch: Scratch, ranges: int) -> None:
         """Write the cells to the files of their ranges of speakers, as rows of codes, count and sums."""
@@ -179,4 +217,17 @@ class _Part:
             if a < b
         }
         cells = CellSums(all_codes, weights, of_cells.rows()) if keep_cells else None
-        return PatternSums(float(self.count), self.total, symmetric(self.scatter), levels, links, cells)
+        scatter = symmetric(self.scatter)
+        return PatternSums(self.count, self.total, scatter, levels, links, cells, weighted=self.weighted)
+
+
+def _cells_of(part: PatternSums) -> Iterator[tuple[slice, CellSums]]:
+    """The cells of a part, a block at a time; its speakers where it has no other factor."""
+    cells = part.cells
+    if cells is None and len(part.levels) == 1:
+        cells = CellSums(part.levels[0].index[:, None], part.levels[0].counts, part.levels[0].sums)
+    if cells is None:
+        problem = "hold no sums of cells, without which sums of several files cannot be kept small; make them anew."
+        raise InputError(problem, parameter="statistics")
+    for block in cells.blocks():
+        yield block, cells

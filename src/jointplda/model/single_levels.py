@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from jointplda._disk_rows import DiskRows
 from jointplda._typing import Array, IntArray
 from jointplda.model.cell_sums import CellSums
-from jointplda.model.disk_rows import DiskRows
 from jointplda.model.statistics import Statistics
 from jointplda.model.sums import Levels, Links, PatternSums, sums_of_means
 

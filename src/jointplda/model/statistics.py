@@ -273,9 +273,13 @@ class Statistics:
         write_record(path, "statistics", self)
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> "Statistics":
-        """Read what ``save`` wrote."""
-        return read_record(path, "statistics", cls)
+    def load(cls, path: str | PathLike[str], *, rows_in_file: bool = False) -> "Statistics":
+        """Read what ``save`` wrote.
+
+        With ``rows_in_file`` large sums of speakers and cells stay in the file, from which a fit reads a block at a
+        time; the file must not change meanwhile.
+        """
+        return read_record(path, "statistics", cls, rows_in_file=rows_in_file)
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.sparse import coo_array
 
+from jointplda._disk_rows import Collector, Rows, row_slices
 from jointplda._typing import Array, IntArray
 from jointplda.linalg import add_by_level, sums_by_level, symmetric
 from jointplda.model.cell_sums import CellSums, merged
-from jointplda.model.disk_rows import Collector, Rows, row_slices
 
 Pair = tuple[int, int]
 

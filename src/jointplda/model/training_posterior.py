@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array
 
+from jointplda._disk_rows import DiskRows
 from jointplda._typing import Array, IntArray
 from jointplda.linalg import symmetric
 from jointplda.model.channel_covariance import ChannelLinks, SolvedCovariance, WholeCovariance, channel_covariance
-from jointplda.model.disk_rows import DiskRows
 from jointplda.model.estep import solve
 from jointplda.model.interaction.cell_means import held_cells
 from jointplda.model.layout import lay_out

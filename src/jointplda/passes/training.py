@@ -1,5 +1,6 @@
 """Fits to samples that need not fit into memory."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,6 +12,7 @@ from jointplda.estimators.automatic import JointPLDACV
 from jointplda.estimators.base import BasePLDA
 from jointplda.estimators.estimator_checks import generator, unchanged_by_errors
 from jointplda.estimators.pipeline import Pipeline
+from jointplda.model.statistics import Statistics
 from jointplda.passes.census import Census
 from jointplda.passes.learned_steps import Passes, learned_front_end
 from jointplda.passes.sources import SampleSource
@@ -80,6 +82,33 @@ def fit_in_passes(
         if isinstance(model, BasePLDA):
             return model.fit_statistics(passes.statistics((), cells=_interacts(model)))
         return _fitted_pipeline(model, passes)
+
+
+def statistics_in_passes(
+    source: SampleSource,
+    steps: Sequence[Any] = (),
+    *,
+    cells: bool = True,
+    memory: float = 2e9,
+    folder: str | Path | None = None,
+    callback: ProgressCallback | None = None,
+) -> Statistics:
+    """Statistics of samples that are read in two passes, a census and the sums, within a bounded memory.
+
+    Parameters
+    ----------
+    source, memory, folder, callback
+        As in ``fit_in_passes``.
+    steps : sequence of fitted transformers
+        What the samples go through before they are summed.
+    cells : bool
+        Whether to sum by cell too, which a fit with an interaction needs, and so does adding up large statistics.
+    """
+    check_number("memory", memory, LEAST_MEMORY)
+    census = Census.of(source, callback)
+    where = None if folder is None else Path(folder)
+    passes = Passes(source, census, room=SUMS_SHARE * memory, folder=where, callback=callback)
+    return passes.statistics(steps, cells=cells and bool(census.conditions))
 
 
 def _interacts(model: BasePLDA) -> bool:

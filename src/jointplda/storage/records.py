@@ -22,12 +22,12 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 import numpy as np
 from scipy.sparse import csr_array
 
-from jointplda._typing import AnyArray
+from jointplda._disk_rows import DiskRows
 from jointplda.errors import FileError
 from jointplda.storage.tensors import read_tensors, write_tensors
 
 Record = TypeVar("Record")
-Tensors = dict[str, AnyArray]
+Tensors = dict[str, Any]  # arrays, or rows that stay in files
 
 
 def write_record(path: str | PathLike[str], kind: str, record: Any) -> None:
@@ -37,9 +37,11 @@ def write_record(path: str | PathLike[str], kind: str, record: Any) -> None:
     write_tensors(path, kind, tensors, {"record": header})
 
 
-def read_record(path: str | PathLike[str], kind: str, record_type: type[Record]) -> Record:
-    """Read what ``write_record`` wrote for the same kind."""
-    tensors, metadata = read_tensors(path, kind)
+def read_record(
+    path: str | PathLike[str], kind: str, record_type: type[Record], *, rows_in_file: bool = False
+) -> Record:
+    """Read what ``write_record`` wrote for the same kind; large matrices stay in the file if ``rows_in_file``."""
+    tensors, metadata = read_tensors(path, kind, rows_in_file=rows_in_file)
     try:
         record: Record = decode(metadata["record"], record_type, tensors)
     except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
@@ -52,7 +54,7 @@ def encode(value: Any, hint: Any, name: str, tensors: Tensors) -> Any:
     hint = _without_none(hint)
     if value is None:
         return None
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray | DiskRows):
         tensors[name] = value
         return {"tensor": name}
     if isinstance(value, csr_array):

@@ -55,13 +55,16 @@ class DiskRows:
     ----------
     path : Path
     shape : (n, d)
-    scratch : Scratch
-        The folder of the file, which stays as long as these rows do.
+    scratch : Scratch or None
+        The folder of the file, which stays as long as these rows do; None for a file that is no temporary one.
+    offset : int
+        Bytes before the first row.
     """
 
     path: Path
     shape: tuple[int, int]
-    scratch: Scratch
+    scratch: Scratch | None = None
+    offset: int = 0
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -71,9 +74,9 @@ class DiskRows:
         number, width = max(stop - start, 0), self.shape[1]
         if not number:
             return np.zeros((0, width))
-        values = np.fromfile(self.path, np.float64, number * width, offset=8 * start * width)
+        values = np.fromfile(self.path, np.float64, number * width, offset=self.offset + 8 * start * width)
         if values.size != number * width:
-            raise FileError(f"{self.path}: a temporary file was cut short while it was in use.")
+            raise FileError(f"{self.path}: the file was cut short while it was in use.")
         return values.reshape(number, width)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
@@ -90,21 +93,22 @@ class Collector:
     def __init__(self, like: Rows) -> None:
         self._like, self._number = like, 0
         self._blocks: list[Array] = []
-        self._path = like.scratch.new() if isinstance(like, DiskRows) else None
+        self._scratch = (like.scratch or Scratch()) if isinstance(like, DiskRows) else None
+        self._path = None if self._scratch is None else self._scratch.new()
 
     def add(self, block: Array) -> None:
         """Take the next rows (n, d)."""
         self._number += len(block)
-        if self._path is None:
+        if self._path is None or self._scratch is None:
             self._blocks.append(block)
-        elif isinstance(self._like, DiskRows):
-            self._like.scratch.append(self._path, block)
+        else:
+            self._scratch.append(self._path, block)
 
     def rows(self) -> Rows:
         """All rows."""
         width = self._like.shape[1]
-        if self._path is not None and isinstance(self._like, DiskRows):
-            return DiskRows(self._path, (self._number, width), self._like.scratch)
+        if self._path is not None:
+            return DiskRows(self._path, (self._number, width), self._scratch)
         return self._blocks[0] if len(self._blocks) == 1 else np.concatenate([np.zeros((0, width)), *self._blocks])
 
 
