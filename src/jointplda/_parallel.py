@@ -1,24 +1,21 @@
-"""Work in pieces on several threads, and matrices that are filled block by block, in memory or on disk."""
+"""Work in pieces on several threads, and matrices that are filled piece by piece."""
 
 import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from os import PathLike
 from typing import Any
 
-import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from jointplda._atomic import replacing
 from jointplda._typing import AnyArray
 from jointplda._validation import check_number
 from jointplda.progress import Progress, ProgressCallback
 
 ROWS, COLUMNS = 256, 2048
 
-Fill = Callable[[slice, slice, AnyArray], None]
+Fill = Callable[[Any, Any, AnyArray], None]  # of rows and columns, each a slice or an array of indexes
 
 
 @cache
@@ -34,60 +31,48 @@ def one_thread() -> Any:
 
 def fill_matrix(
     fill: Fill,
-    shape: tuple[int, int],
-    dtype: Any,
-    out: str | PathLike[str] | None = None,
+    matrix: AnyArray,
+    start: tuple[int, int] = (0, 0),
     threads: int | None = None,
     callback: ProgressCallback | None = None,
 ) -> AnyArray:
-    """Fill a matrix of a ``shape`` and ``dtype`` block by block; ``fill`` (rows, columns, block) writes one block.
+    """Fill a matrix piece by piece, and return it.
 
     Parameters
     ----------
-    out : path, optional
-        A .npy file to write instead, a few rows at a time; it is returned as a read-only memmap.
+    fill : callable
+        (rows, columns, piece) writes one piece.
+    matrix : (n, m)
+        What is filled.
+    start : (int, int)
+        Row and column of a larger matrix at which this one begins.
     threads : int, optional
         Number of threads; default: one per core.
     callback : callable, optional
-        Called after every block of rows with a ``Progress`` of the stage "scores", counted in rows.
+        Called after every piece of rows with a ``Progress`` of the stage "scores", counted in rows.
     """
-    if out is None:
-        matrix = np.empty(shape, dtype=dtype)
-        _fill_rows(fill, matrix, 0, shape[0], threads, callback)
-        return matrix
-    threads = _number(threads)
-    with replacing(out) as name, open(name, "wb") as file:
-        header = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": False, "shape": shape}
-        np.lib.format.write_array_header_1_0(file, header)
-        for start in range(0, shape[0], ROWS * threads):
-            piece = np.empty((min(ROWS * threads, shape[0] - start), shape[1]), dtype=dtype)
-            _fill_rows(fill, piece, start, shape[0], threads, callback)
-            piece.tofile(file)
-    result: AnyArray = np.load(out, mmap_mode="r")
-    return result
+    done, lock = [0], threading.Lock()
+
+    def work(rows: slice) -> None:
+        for first in range(0, matrix.shape[1], COLUMNS):
+            columns = slice(first, min(first + COLUMNS, matrix.shape[1]))
+            fill(_moved(rows, start[0]), _moved(columns, start[1]), matrix[rows, columns])
+        if callback is not None:
+            with lock:
+                done[0] += rows.stop - rows.start
+                callback(Progress("scores", done[0], len(matrix)))
+
+    in_pieces(work, len(matrix), ROWS, threads)
+    return matrix
+
+
+def _moved(piece: slice, by: int) -> slice:
+    return slice(piece.start + by, piece.stop + by)
 
 
 def _number(threads: int | None) -> int:
     """The number of threads asked for, or one per core."""
     return os.cpu_count() or 1 if threads is None else int(check_number("threads", threads, 1, whole=True))
-
-
-def _fill_rows(
-    fill: Fill, matrix: AnyArray, offset: int, total: int, threads: int | None, callback: ProgressCallback | None
-) -> None:
-    """Fill ``matrix`` with the rows of the whole matrix that begin at ``offset``."""
-    done, lock = [offset], threading.Lock()
-
-    def work(rows: slice) -> None:
-        for start in range(0, matrix.shape[1], COLUMNS):
-            columns = slice(start, min(start + COLUMNS, matrix.shape[1]))
-            fill(slice(rows.start + offset, rows.stop + offset), columns, matrix[rows, columns])
-        if callback is not None:
-            with lock:
-                done[0] += rows.stop - rows.start
-                callback(Progress("scores", done[0], total))
-
-    in_pieces(work, len(matrix), ROWS, threads)
 
 
 def in_pieces(work: Callable[[slice], None], n: int, size: int, threads: int | None = None) -> None:

@@ -59,6 +59,7 @@ FILE_KINDS = {
         "nist": FileKind((".tsv",)),
         "bosaris": FileKind(_HDF5),
         "npy": FileKind((".npy",), (".rows", ".columns")),
+        "zarr": FileKind((".zarr",)),
     },
     "enrollment": {"kaldi": FileKind(), "nist": FileKind((".tsv",))},
     "model": {

@@ -8,7 +8,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from jointplda import InputError, Pipeline
 from jointplda.calibration import fit_affine, load_calibration
-from jointplda.commands import score_run
 from jointplda.commands.data_input import LabelColumn, SampleReader
 from jointplda.commands.messages import Messages
 from jointplda.commands.options import LabelledFile
@@ -16,11 +15,12 @@ from jointplda.evaluation.evaluate import EvaluationSettings, TrialSides, evalua
 from jointplda.formats import read_scores
 from worlds.command_line import run, score_arguments
 from worlds.files_on_disk import as_rows, write_tables
+from worlds.small_blocks import blocks_of
 
 
 @pytest.mark.parametrize("known", [False, True])
 def test_models_are_scored_in_any_order_and_in_pieces(known, files, tmp_path, monkeypatch):
-    monkeypatch.setattr(score_run, "TESTS_AT_ONCE", 3)
+    blocks_of(monkeypatch, 3)
     folder, _, test, _, model = files
     rng = np.random.default_rng(0)
     rows = {"m2": [5, 1, 40], "m0": [7], "m1": [20, 33]}

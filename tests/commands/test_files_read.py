@@ -8,10 +8,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 from jointplda import Pipeline, formats
-from jointplda.commands import score_run
 from jointplda.formats import read_scores
 from jointplda.storage import records
 from worlds.command_line import run, score_arguments
+from worlds.small_blocks import blocks_of
 
 READERS = ("read_embeddings", "read_labels", "read_label_table", "read_scores", "read_trials", "read_enrollment")
 USERS = ("compare_run", "data_input", "evaluate_run", "score_run")
@@ -55,7 +55,7 @@ def folder(files, tmp_path):
 
 @pytest.mark.parametrize("models", [False, True])
 def test_score_reads_the_channels_once(models, reads, files, folder, monkeypatch):
-    monkeypatch.setattr(score_run, "TESTS_AT_ONCE", 7)
+    blocks_of(monkeypatch, 7)
     more = ["--models", folder / "models"] if models else []
     run("score", files[0] / "api.safetensors", "--enroll", folder / "a.npz", "--test", folder / "b.npz", *more,
         "--all", "--channel", folder / "utt2language", "--out", folder / "s")  # fmt: skip

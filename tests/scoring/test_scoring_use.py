@@ -118,7 +118,8 @@ def test_models_can_be_chosen():
     E, T = sides()
     enrollment = model.enroll(E, list("aabbc"))
     everything = model.score_enrollment(enrollment, T)
-    assert np.array_equal(model.score_enrollment(enrollment, T, models=["c", "a"]), everything[[2, 0]])
+    for models, rows in ((["c", "a"], [2, 0]), (["b", "c", "b"], [1, 2, 1])):
+        assert model.score_enrollment(enrollment, T, models=models) == pytest.approx(everything[rows], abs=1e-12)
     assert len(enrollment) == 3
 
 
@@ -220,8 +221,11 @@ def test_bad_threads_destroy_nothing(threads, tmp_path):
     assert (tmp_path / "good.npy").read_bytes() == before
     (tmp_path / "plain").write_text("")
     assert (tmp_path / "good.npy").stat().st_mode == (tmp_path / "plain").stat().st_mode
+    (tmp_path / "folder.npy").mkdir()
     with pytest.raises(ValueError, match="got a folder"):
-        model.score_matrix(E, T, out=tmp_path)
+        model.score_matrix(E, T, out=tmp_path / "folder.npy")
+    with pytest.raises(ValueError, match=r"written as \.npy, \.h5, \.hdf5 or \.zarr"):
+        model.score_matrix(E, T, out=tmp_path / "scores.txt")
 
 
 def test_more_odd_arguments():

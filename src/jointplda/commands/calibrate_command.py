@@ -10,6 +10,8 @@ from jointplda.commands import options
 from jointplda.commands.messages import Messages
 from jointplda.file_kinds import FILE_KINDS
 
+FULL = ("npy", "zarr")  # matrices that hold all pairs
+
 
 @cloup.group("calibrate", short_help="Calibrate scores: train and apply.")
 def command() -> None:
@@ -62,7 +64,7 @@ def train(messages: Messages, /, out: Path, force: bool, **values: Any) -> None:
 @cloup.option_group(
     "Result",
     cloup.option("--out", type=options.OUT_FILE, required=True, help="Score file to write."),
-    cloup.option("--format", "kind", type=click.Choice([kind for kind in FILE_KINDS["scores"] if kind != "npy"]),
+    cloup.option("--format", "kind", type=click.Choice([kind for kind in FILE_KINDS["scores"] if kind not in FULL]),
                  show_default="by the suffix of --out, else kaldi", help="Format of --out."),
     options.force,
 )  # fmt: skip

@@ -10,11 +10,14 @@ from jointplda.commands import options
 from jointplda.commands.messages import Messages
 from jointplda.file_kinds import FILE_KINDS, kind_of
 
+FULL = ("npy", "bosaris", "zarr")
+
 
 @cloup.command(
     "score", short_help="Score trials with a model.",
-    epilog="With --all, a sample is not scored against itself nor against a model it enrolls, unless a full matrix "
-    "(.npy) is written.",
+    epilog="With --all, scores are computed and written block by block, so that they may be larger than memory. A "
+    "sample is not scored against itself nor against a model it enrolls, unless a full matrix (.npy, .zarr) is "
+    "written; a BOSARIS matrix (.h5) marks these pairs in its mask.",
 )  # fmt: skip
 @cloup.argument("model", type=options.IN_FILE)
 @cloup.option_group(
@@ -29,10 +32,14 @@ from jointplda.file_kinds import FILE_KINDS, kind_of
 )  # fmt: skip
 @cloup.option_group(
     "Result",
-    cloup.option("--out", type=options.OUT_FILE, required=True, help="Score file to write."),
+    cloup.option("--out", type=click.Path(path_type=Path), required=True,
+                 help="Score file to write, or a .zarr folder."),
     cloup.option("--format", "kind", type=click.Choice(tuple(FILE_KINDS["scores"])),
                  show_default="by the suffix of --out, else kaldi", help="Format of --out."),
     options.force,
+    cloup.option("--resume", is_flag=True,
+                 help="Go on with what an interrupted run of --all has left of a matrix (.npy, .h5, .zarr) in the "
+                 "folder OUT.unfinished; its finished blocks are not computed again."),
 )  # fmt: skip
 @cloup.option_group(
     "Channels, where they are known",
@@ -50,7 +57,9 @@ from jointplda.file_kinds import FILE_KINDS, kind_of
                  help="Calibration file to apply (see jointplda calibrate); add --raw if it was fitted to raw scores."),
 )  # fmt: skip
 @options.common
-def command(messages: Messages, /, all_pairs: bool, out: Path, kind: str | None, force: bool, **values: Any) -> None:
+def command(
+    messages: Messages, /, all_pairs: bool, out: Path, kind: str | None, force: bool, resume: bool, **values: Any
+) -> None:
     """Score trials with MODEL and write natural-log likelihood ratios.
 
     \b
@@ -64,6 +73,8 @@ def command(messages: Messages, /, all_pairs: bool, out: Path, kind: str | None,
         raise click.UsageError("use either --trials or --all.")
     kind = kind or kind_of("scores", out) or "kaldi"
     options.check_new(out, force, FILE_KINDS["scores"][kind].beside)
+    if resume and (not all_pairs or kind not in FULL):
+        raise click.UsageError(f"--resume: only matrices of --all can be gone on with ({', '.join(FULL)}), not {kind}.")
     from jointplda.commands.score_run import Scoring
 
-    Scoring(messages=messages, out=out, kind=kind, **values).write()
+    Scoring(messages=messages, out=out, kind=kind, force=force, resume=resume, **values).write()

@@ -1,8 +1,9 @@
 """``jointplda score``: from a model and embeddings to log-likelihood ratios."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 from jointplda._identifiers import as_names, listed, positions
 from jointplda._typing import Array, IntArray, Names
 from jointplda.calibration import load_calibration
+from jointplda.calibration.calibration_file import Calibration
 from jointplda.commands.data_input import LabelColumn, conditions_of
 from jointplda.commands.messages import Messages
 from jointplda.commands.model_facts import scoring_model, training_channels
@@ -19,12 +21,14 @@ from jointplda.commands.progress_display import bar
 from jointplda.embedding_table import EmbeddingTable
 from jointplda.estimators.pipeline import Pipeline
 from jointplda.formats import match_ids, read_embeddings, read_enrollment, read_trials, write_scores
-from jointplda.formats.score_files import write_matrix
+from jointplda.formats.matrix_lists import write_matrix_list
 from jointplda.labels import ConditionColumns
-from jointplda.progress import Progress
+from jointplda.score_stores.block_writing import discard_unfinished, listed_scores, row_bands, write_blocks
+from jointplda.score_stores.score_blocks import ScoreBlocks
+from jointplda.score_stores.stores import MATRIX_KINDS, MatrixNames
 from jointplda.trial_list import ScoreTable, Trials
 
-TESTS_AT_ONCE = 4096
+ENROLLED = "the embeddings of the enrollment side"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,31 +47,46 @@ class Scoring:
     raw: bool
     calibration: Path | None
     out: Path
-    kind: str | None
+    kind: str
     allow_missing: bool
+    force: bool
+    resume: bool
 
     def write(self) -> None:
         """Score the trials of a list, or all pairs, and write the scores."""
         stored = scoring_model(self._pipe).calibration_
-        calibration = None if self.calibration is None else load_calibration(self.calibration)
-        if calibration is not None and stored is not None and not self.raw:
+        if self._calibration is not None and stored is not None and not self.raw:
             text = "the calibration stored in the model is applied before --calibration; --raw leaves it out."
             self.messages.info(text)
         self._say_unknown_channels()
-        names, tests = self._names, self._sides[-1].ids
         if self.trials is None:
-            matrix = self._matrix()
-            trials = None if self.kind == "npy" else self._all_pairs()
-            scores = matrix.ravel() if trials is None else matrix[trials.enroll, trials.test]
+            number = self._write_all()
         else:
             trials = self._listed_trials(self.trials)
             scores = self._trial_scores(trials)
-        scores = scores if calibration is None else calibration.apply(scores)
-        if trials is None:
-            write_matrix(names, tests, scores.reshape(len(names), -1), self.out)
-        else:
+            scores = scores if self._calibration is None else self._calibration.apply(scores)
             write_scores(ScoreTable(trials, scores), self.out, self.kind)
-        self.messages.info(f"{len(scores):,} scores written to {self.out}")
+            number = len(trials)
+        self.messages.info(f"{number:,} scores written to {self.out}")
+
+    def _write_all(self) -> int:
+        """Write the scores of all pairs, block by block, and return how many there are."""
+        names = MatrixNames(self._names, self._sides[-1].ids, self._own_pairs())
+        blocks = self._blocks() if self._calibration is None else self._blocks().calibrated(self._calibration)
+        with bar(self.messages, "scoring") as callback:
+            if self.kind not in MATRIX_KINDS:
+                bands = row_bands(blocks, self.out, callback)
+                return write_matrix_list(names.models, names.samples, names.left_out, bands, self.out, self.kind)
+            if self.force and not self.resume:
+                discard_unfinished(self.out)
+            write_blocks(self.out, blocks, names, kind=self.kind, resume=self.resume, callback=callback)
+        left_out = len(names.left_out) if self.kind == "bosaris" else 0
+        return len(names.models) * len(names.samples) - left_out
+
+    @cached_property
+    def _calibration(self) -> Calibration | None:
+        """The calibration of a file, if there is one."""
+        return None if self.calibration is None else load_calibration(self.calibration)
 
     @cached_property
     def _pipe(self) -> Pipeline:
@@ -140,55 +159,40 @@ class Scoring:
             raise click.ClickException(f"{path}: no trial is left to score.")
         return replace(trials.take(kept), models=names, samples=tests, enroll=first[kept], test=second[kept])
 
-    def _all_pairs(self) -> Trials:
-        """All pairs but those of a sample and itself, or of a sample and a model that it enrolls."""
+    def _own_pairs(self) -> IntArray:
+        """Pairs (k, 2) of a sample and itself, or of a sample and a model that it enrolls, which are no trials."""
         names, tests = self._names, self._sides[-1].ids
-        wanted = np.ones((len(names), len(tests)), dtype=np.bool_)
         own = [self._samples.get(str(name), [str(name)]) for name in names]
         rows = np.repeat(np.arange(len(names)), [len(samples) for samples in own])
         columns = positions([sample for samples in own for sample in samples], tests)
-        wanted[rows[columns >= 0], columns[columns >= 0]] = False
-        return Trials.marked(names, tests, wanted)
+        return np.unique(np.stack([rows, columns], axis=1)[columns >= 0], axis=0)
 
-    def _matrix(self) -> Array:
-        """Scores of all samples or models of the enrollment side against all test samples."""
+    def _blocks(self, names: Names | None = None) -> ScoreBlocks:
+        """Scores of the samples of the enrollment side, or of its models (of some ``names``), against all tests."""
         enroll, test = self._sides[0], self._sides[-1]
         if self.models is None:
-            with bar(self.messages, "scoring") as callback:
-                scores = self._pipe.score_matrix(enroll.X, test.X, callback=callback, **self._settings, **self._known)
-            return np.asarray(scores, dtype=np.float64)
-        scores = np.empty((len(self._names), len(test.ids)))
-        for chosen, block in self._blocks(self._names, np.arange(len(test.ids))):
-            scores[:, chosen] = block
-        return scores
+            return self._pipe.score_blocks(enroll.X, test.X, **self._settings, **self._known)
+        own = {str(name): self._samples[str(name)] for name in (self._names if names is None else names)}
+        owners, samples = np.repeat(list(own), list(map(len, own.values()))), list(chain(*own.values()))
+        rows = match_ids(samples, enroll.ids, "enrollment samples", str(self.models), self.allow_missing)
+        enrolled, owners = enroll.take(rows[rows >= 0]), owners[rows >= 0]
+        enrollment = self._pipe.enroll(enrolled.X, owners.tolist(), _channels(enrolled))
+        order = np.argsort(positions(map(str, enrollment.models), list(own)), kind="stable")
+        blocks = self._pipe.enrollment_blocks(
+            enrollment.take(order), test.X, test_channels=_channels(test), **self._settings
+        )
+        sources = {"the enrolled models": (owners, _channels(enrolled)), ENROLLED: enrolled.X}
+        return replace(blocks, origin={**blocks.origin, **sources})
 
     def _trial_scores(self, trials: Trials) -> Array:
         if self.models is None:
             pairs = np.stack((trials.enroll, trials.test), axis=1)
             X, Y = self._sides[0].X, self._sides[-1].X
             return np.asarray(self._pipe.score_trials(X, Y, pairs, **self._settings, **self._known), dtype=np.float64)
-        scores, order = np.empty(len(trials)), np.argsort(trials.test, kind="stable")
         enrolled, row = np.unique(trials.enroll, return_inverse=True)
-        for chosen, block in self._blocks(trials.models[enrolled], np.unique(trials.test)):
-            low, high = np.searchsorted(trials.test[order], [chosen[0], chosen[-1] + 1])
-            members = order[low:high]
-            scores[members] = block[row[members], np.searchsorted(chosen, trials.test[members])]
-        return scores
-
-    def _blocks(self, names: Names, tests: IntArray) -> Iterator[tuple[IntArray, Array]]:
-        """Scores of models against test samples, and which samples these are, ``TESTS_AT_ONCE`` at a time."""
-        own = [self._samples[str(name)] for name in names]
-        owners, samples = np.repeat(names, list(map(len, own))), [sample for each in own for sample in each]
-        rows = match_ids(samples, self._sides[0].ids, "enrollment samples", str(self.models), self.allow_missing)
-        enrolled = self._sides[0].take(rows[rows >= 0])
-        enrollment = self._pipe.enroll(enrolled.X, owners[rows >= 0].tolist(), _channels(enrolled))
+        blocks = self._blocks(trials.models[enrolled])
         with bar(self.messages, "scoring") as callback:
-            for start in range(0, len(tests), TESTS_AT_ONCE):
-                chosen = tests[start : start + TESTS_AT_ONCE]
-                block = self._sides[-1].take(chosen)
-                settings = {"test_channels": _channels(block), "models": names.tolist(), **self._settings}
-                yield chosen, self._pipe.score_enrollment(enrollment, block.X, **settings)
-                callback(Progress("scores", min(start + TESTS_AT_ONCE, len(tests)), len(tests)))
+            return listed_scores(blocks, row, trials.test, callback)
 
     @property
     def _settings(self) -> dict[str, Any]:

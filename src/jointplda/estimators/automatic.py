@@ -335,6 +335,9 @@ class JointPLDACV(ModelEstimator):
     def _checked(self, X: Any) -> Any:
         return applied(self._front_end, super()._checked(X))
 
+    def _preprocessing(self) -> list[Any]:
+        return self._front_end
+
     def _transformed(self, X: Any) -> Any:
         return self._checked(X) if hasattr(X, "columns") else applied(self._front_end, X)
 

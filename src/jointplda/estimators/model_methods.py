@@ -10,6 +10,8 @@ from jointplda.errors import InputError
 from jointplda.model.posterior import Posterior, posterior, solve_samples
 from jointplda.model.statistics import Statistics
 from jointplda.progress import ProgressCallback
+from jointplda.score_stores.block_writing import opened_scores, write_blocks
+from jointplda.score_stores.score_blocks import ScoreBlocks
 from jointplda.scoring.enrollment import Enrollment
 from jointplda.scoring.pairs import PreparedSide
 from jointplda.scoring.score_arguments import checked_sets
@@ -26,6 +28,10 @@ class ModelMethods:
     def _transformed(self, X: Any) -> Any:
         """Samples as the model takes them; a pipeline preprocesses them."""
         return X
+
+    def _preprocessing(self) -> list[Any]:
+        """The fitted steps that ``_transformed`` applies."""
+        return []
 
     def _checked(self, X: Any) -> Any:
         """The same after scikit-learn's checks of the names and the number of features."""
@@ -48,6 +54,7 @@ class ModelMethods:
         calibrated: bool = True,
         dtype: Any = None,
         out: str | PathLike[str] | None = None,
+        resume: bool = False,
         threads: int | None = None,
         callback: ProgressCallback | None = None,
     ) -> AnyArray:
@@ -71,11 +78,14 @@ class ModelMethods:
         dtype : float32 or float64, optional
             Type of the scores; default: float32 if both sides are float32.
         out : path, optional
-            A .npy file to write block by block; it is returned as a memmap.
+            A file to write block by block instead, whose name ends in .npy, .h5 or .zarr. Its scores are returned as a
+            read-only memmap, HDF5 dataset or Zarr array. ``score_stores.write_blocks`` writes their names too.
+        resume : bool
+            Whether to go on with what an interrupted run has left of ``out``, with the blocks that it finished.
         threads : int, optional
             Number of threads; default: one per core.
         callback : callable, optional
-            Called with a ``jointplda.Progress`` after every block of rows.
+            Called with a ``jointplda.Progress`` after every few rows, or every block of a file.
 
         Returns
         -------
@@ -85,7 +95,38 @@ class ModelMethods:
         """
         channels = (enroll_channels, test_channels)
         options = ScoreOptions(same_channel, channels, channel_weights, use_training, calibrated, dtype, threads)
-        return self._scorer().matrix(self._side(enroll), self._side(test), options, out, callback)
+        if out is None:
+            return self._scorer().matrix(self._side(enroll), self._side(test), options, callback)
+        write_blocks(out, self._blocks(enroll, test, options), resume=resume, callback=callback)
+        stored: AnyArray = opened_scores(out)
+        return stored
+
+    def score_blocks(
+        self,
+        enroll: Any,
+        test: Any,
+        same_channel: Any = 0.5,
+        *,
+        enroll_channels: Any = None,
+        test_channels: Any = None,
+        channel_weights: Any = None,
+        use_training: bool = True,
+        calibrated: bool = True,
+        dtype: Any = None,
+        threads: int | None = None,
+    ) -> ScoreBlocks:
+        """The same scores as of ``score_matrix``, to be computed block by block; all parameters are as there."""
+        channels = (enroll_channels, test_channels)
+        options = ScoreOptions(same_channel, channels, channel_weights, use_training, calibrated, dtype, threads)
+        return self._blocks(enroll, test, options)
+
+    def _blocks(self, enroll: Any, test: Any, options: ScoreOptions) -> ScoreBlocks:
+        origin = {
+            "the preprocessing": self._preprocessing(),
+            "the embeddings of the enrollment side": _source(enroll),
+            "the embeddings of the test side": _source(test),
+        }
+        return self._scorer().blocks(self._side(enroll), self._side(test), options, origin)
 
     def score_trials(
         self,
@@ -163,6 +204,22 @@ class ModelMethods:
         """
         options = ScoreOptions(same_channel, (None, test_channels), calibrated=calibrated, dtype=dtype, beam=beam)
         return self._scorer().against(enrollment, self._transformed(test), models, options)
+
+    def enrollment_blocks(
+        self,
+        enrollment: Enrollment,
+        test: Any,
+        *,
+        test_channels: Any = None,
+        same_channel: Any = 0.5,
+        beam: int | None = None,
+        calibrated: bool = True,
+        dtype: Any = None,
+    ) -> ScoreBlocks:
+        """The same scores as of ``score_enrollment``, to be computed block by block; all parameters are as there."""
+        options = ScoreOptions(same_channel, (None, test_channels), calibrated=calibrated, dtype=dtype, beam=beam)
+        origin = {"the preprocessing": self._preprocessing(), "the embeddings of the test side": _source(test)}
+        return self._scorer().enrollment_blocks(enrollment, self._transformed(test), options, origin)
 
     def score_sets(
         self,
@@ -310,3 +367,8 @@ class ModelMethods:
 
     def _side(self, X: Any) -> Any:
         return X if isinstance(X, PreparedSide) else self._transformed(X)
+
+
+def _source(X: Any) -> Any:
+    """Samples as they were given: numbers, or the table of a prepared side."""
+    return X.table if isinstance(X, PreparedSide) else np.asarray(X)

@@ -95,6 +95,9 @@ class Pipeline(ModelMethods, _SklearnPipeline):  # type: ignore[misc]
         scorer: Scorer = self._model()._scorer()
         return scorer
 
+    def _preprocessing(self) -> list[Any]:
+        return [*(step for _, _, step in self._iter(with_final=False)), *self._model()._preprocessing()]
+
     def _transformed(self, X: Any) -> Any:
         for _, _, step in self._iter(with_final=False):
             X = step.transform(X)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jointplda._typing import IntArray, Names
 from jointplda.embedding_table import EmbeddingTable
 from jointplda.errors import FileError, InputError
 from jointplda.formats.named_arrays import Arrays, Header, NamedRows, Spans, named_rows, optional_package, to_arrays
@@ -101,3 +102,46 @@ def write_arrays(path: PathLikeStr, arrays: Mapping[str, NDArray[Any]]) -> None:
                     ) from None
                 values = texts.astype(h5py.string_dtype("utf-8", max(1, texts.dtype.itemsize)))
             stored.create_dataset(key, data=values, compression="gzip" if values.dtype.kind in "iub" else None)
+
+
+def create_matrix(
+    path: Path, name: str, shape: tuple[int, int], dtype: Any, mask: str, left_out: IntArray, texts: Mapping[str, Names]
+) -> int:
+    """Write ``texts`` and a matrix ``name`` that is still to be filled; return the byte at which its numbers begin.
+
+    The matrix is stored row by row in one piece, so that its numbers can be written without this library, which might
+    leave a damaged file when it is killed. The ``mask`` of that shape is 1 but for the pairs ``left_out`` (n, 2).
+    """
+    write_arrays(path, dict(texts))
+    h5py = optional_package("h5py", path, "HDF5")
+    with h5py.File(path, "r+") as stored:
+        settings = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        settings.set_layout(h5py.h5d.CONTIGUOUS)
+        settings.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+        settings.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+        side = tuple(min(each, 2048) for each in shape)
+        marks = stored.create_dataset(mask, shape, np.int8, chunks=side, compression="gzip", fillvalue=1)
+        tiles = left_out // side
+        order = np.lexsort(tiles.T)
+        ends = np.flatnonzero(np.any(np.diff(tiles[order], axis=0), axis=1)) + 1
+        for members in np.split(order, ends) if len(order) else ():
+            corner = tiles[members[0]] * side
+            rows, columns = (left_out[members] - corner).T
+            piece = np.ones(np.minimum(side, shape - corner), dtype=np.int8)
+            piece[rows, columns] = 0
+            marks[corner[0] : corner[0] + piece.shape[0], corner[1] : corner[1] + piece.shape[1]] = piece
+        space = h5py.h5s.create_simple(shape)
+        kind = h5py.h5t.py_create(np.dtype(dtype), logical=True)
+        return int(h5py.h5d.create(stored.id, name.encode(), kind, space, settings).get_offset())
+
+
+def offset_of(path: Path, name: str) -> int:
+    """The byte at which the numbers of a matrix begin that ``create_matrix`` made."""
+    h5py = optional_package("h5py", path, "HDF5")
+    with h5py.File(path, "r") as stored:
+        return int(stored[name].id.get_offset())
+
+
+def opened_matrix(path: Path, name: str) -> Any:
+    """A dataset of an HDF5 file, which is read where it is indexed; the file is open as long as the dataset is used."""
+    return optional_package("h5py", path, "HDF5").File(path, "r")[name]

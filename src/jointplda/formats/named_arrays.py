@@ -150,13 +150,13 @@ def embedding_type(header: Header, what: str, path: Path) -> np.dtype[Any]:
     return np.dtype(np.float32 if header.dtype.kind == "f" and header.dtype.itemsize <= 4 else np.float64)
 
 
-def optional_package(name: str, path: PathLikeStr, kind: str) -> Any:
-    """Import a package that only files of this kind need."""
+def optional_package(name: str, path: PathLikeStr, kind: str, extra: str | None = None) -> Any:
+    """Import a package that only files of this kind need; ``extra`` is the extra that has it, by default the kind."""
     try:
         return import_module(name)
     except ImportError:
-        extra = f'pip install "jointplda[{kind.lower()}]"'
-        raise FileError(f"{path}: {kind} files need the package {name}: {extra}.") from None
+        command = f'pip install "jointplda[{extra or kind.lower()}]"'
+        raise FileError(f"{path}: {kind} files need the package {name}: {command}.") from None
 
 
 def to_arrays(table: EmbeddingTable, path: Path) -> dict[str, NDArray[Any]]:

@@ -89,6 +89,19 @@ class Enrollment:
     def __len__(self) -> int:
         return len(self.models)
 
+    def take(self, positions: IntArray) -> "Enrollment":
+        """The models at these positions, in this order, each at most once."""
+        place = np.full(len(self), NEW, dtype=np.int64)
+        place[positions] = np.arange(len(positions))
+        kept = [(group, np.flatnonzero(place[group.models] != NEW)) for group in self.groups]
+        groups = [group.subset(rows) for group, rows in kept if len(rows)]
+        return replace(
+            self,
+            models=tuple(self.models[i] for i in positions),
+            groups=tuple(replace(group, models=place[group.models]) for group in groups),
+            samples=tuple(self.samples[i] for i in positions) if self.samples else (),
+        )
+
 
 def enroll_known(
     phi: Array, models: IntArray, codes: IntArray, n_models: int, solver: Solver, known: TrainingChannels | None = None

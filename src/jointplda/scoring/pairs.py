@@ -28,6 +28,7 @@ from jointplda.model.parameters import CELL, CONDITION, Parameters
 Pattern = tuple[bool, ...]
 Key = tuple[bool, Pattern]  # whether the speaker is the same, and the pattern: one hypothesis
 Score = Callable[[slice], AnyArray]  # of pairs, from the columns of a hypothesis
+Indexes = slice | IntArray
 PIECE = 512
 UNKNOWN = 2  # of the states of a condition: channels that differ are 0, equal ones 1
 
@@ -161,7 +162,7 @@ def _hypothesis(same_speaker: bool, pattern: Pattern, whitened: list[Array], roo
 class TrialScorer(Protocol):
     """What every scorer of pairs of samples can do: it has both sides, and writes LLRs where it is told to."""
 
-    def fill(self, rows: slice, columns: slice, out: AnyArray) -> None:
+    def fill(self, rows: Indexes, columns: Indexes, out: AnyArray) -> None:
         """Write the LLRs of these rows of one side and these rows of the other as a block of their matrix."""
 
     def trials(self, pairs: IntArray, out: AnyArray) -> None:
@@ -194,7 +195,7 @@ class PairScorer:
         self.right = right.right(self.marginal if self.codes is None else {})
         self._local = threading.local()
 
-    def fill(self, rows: slice, columns: slice, out: AnyArray) -> None:
+    def fill(self, rows: Indexes, columns: Indexes, out: AnyArray) -> None:
         """Write the LLRs of a block of the matrix."""
         left, right = self.left[rows], self.right[columns]
 

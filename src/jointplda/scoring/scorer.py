@@ -4,24 +4,25 @@ A score is log p(samples | same speaker) - log p(samples | different speakers) i
 are equally likely under both; the threshold for prior odds o of the same speaker is -log o.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
-from os import PathLike
 from typing import Any
 
 import numpy as np
 from scipy.special import log_softmax, softmax
 
 from jointplda import sample_matrix
-from jointplda._parallel import fill_matrix, in_pieces
-from jointplda._typing import AnyArray, Array
+from jointplda._parallel import Fill, fill_matrix, in_pieces
+from jointplda._typing import AnyArray, Array, IntArray
 from jointplda.errors import InputError, warn
-from jointplda.labels import MISSING, encode
+from jointplda.labels import MISSING, conditions, encode
 from jointplda.model.fitted import FittedModel
 from jointplda.progress import ProgressCallback
+from jointplda.score_stores.score_blocks import ScoreBlocks
 from jointplda.scoring.enrollment import Enrollment, enroll_known
 from jointplda.scoring.enrollment_scores import EnrollmentScorer
+from jointplda.scoring.listed_pairs import ListedPairs
 from jointplda.scoring.pairs import PairModel, PairScorer, PreparedSide, TrialScorer
 from jointplda.scoring.partitions import Solver
 from jointplda.scoring.projection import Projections
@@ -41,6 +42,7 @@ from jointplda.scoring.training_channels import TrainingChannels
 
 FLOAT32_ERROR = 2e-3
 TRIALS = 2**11
+DENSE = 0.02  # of the matrix of their samples, from which on listed trials are computed as pieces of it
 
 
 @dataclass(frozen=True)
@@ -84,14 +86,40 @@ class Scorer:
         return self.pair_model.side(self._numbers(X, "X"), score_dtype(dtype, X))
 
     def matrix(
-        self,
-        enroll: Any,
-        test: Any,
-        options: ScoreOptions,
-        out: str | PathLike[str] | None = None,
-        callback: ProgressCallback | None = None,
+        self, enroll: Any, test: Any, options: ScoreOptions, callback: ProgressCallback | None = None
     ) -> AnyArray:
         """LLRs of every sample of one side against every sample of the other, (n, m)."""
+        fill, shape, dtype = self._pair_filler(enroll, test, options)
+        return fill_matrix(fill, np.empty(shape, dtype=dtype), threads=options.threads, callback=callback)
+
+    def blocks(self, enroll: Any, test: Any, options: ScoreOptions, origin: Mapping[str, Any]) -> ScoreBlocks:
+        """The same LLRs, to be computed block by block; ``origin`` is what the samples are made of."""
+        fill, shape, dtype = self._pair_filler(enroll, test, options)
+
+        def compute(rows: slice, columns: slice) -> AnyArray:
+            block = np.empty((rows.stop - rows.start, columns.stop - columns.start), dtype=dtype)
+            return fill_matrix(fill, block, (rows.start, columns.start), options.threads)
+
+        return ScoreBlocks(shape, dtype, compute, {**self._origin(options), **origin})
+
+    def trials(self, enroll: Any, test: Any, pairs: Any, options: ScoreOptions) -> AnyArray:
+        """LLRs of listed pairs of rows (trials, 2).
+
+        Where they are more than ``DENSE`` of the matrix of their samples, the pieces of that matrix are computed in
+        which there are pairs, which is faster.
+        """
+        scorer, shape, dtype = self._pair_scorer(enroll, test, options)
+        rows = checked_pairs(pairs, *shape)
+        result = np.empty(len(rows), dtype=dtype)
+        listed = ListedPairs.of(rows)
+        if listed.share > DENSE:
+            listed.fill(scorer.fill, result, options.threads)
+        else:
+            in_pieces(lambda piece: scorer.trials(rows[piece], result[piece]), len(rows), TRIALS, options.threads)
+        return self._calibration(options.calibrated)(result)
+
+    def _pair_filler(self, enroll: Any, test: Any, options: ScoreOptions) -> tuple[Fill, tuple[int, int], Any]:
+        """What writes calibrated LLRs of a piece of the matrix of pairs; the shape of the matrix, and its type."""
         scorer, shape, dtype = self._pair_scorer(enroll, test, options)
         calibrate = self._calibration(options.calibrated)
 
@@ -99,15 +127,21 @@ class Scorer:
             scorer.fill(rows, columns, block)
             calibrate(block)
 
-        return fill_matrix(fill, shape, dtype, out, options.threads, callback)
+        return fill, shape, dtype
 
-    def trials(self, enroll: Any, test: Any, pairs: Any, options: ScoreOptions) -> AnyArray:
-        """LLRs of listed pairs of rows (trials, 2)."""
-        scorer, shape, dtype = self._pair_scorer(enroll, test, options)
-        rows = checked_pairs(pairs, *shape)
-        result = np.empty(len(rows), dtype=dtype)
-        in_pieces(lambda piece: scorer.trials(rows[piece], result[piece]), len(rows), TRIALS, options.threads)
-        return self._calibration(options.calibrated)(result)
+    def _origin(self, options: ScoreOptions) -> dict[str, Any]:
+        """The model and the settings of scores, by which an unfinished matrix of them is recognised."""
+        enroll_channels, test_channels = (None if c is None else conditions(c) for c in options.channels)
+        return {
+            "the model": replace(self.fitted, calibration=None),
+            "the calibration of the model": self.fitted.calibration if options.calibrated else None,
+            "the channels of the enrollment side": enroll_channels,
+            "the channels of the test side": test_channels,
+            "same_channel": np.asarray(options.same_channel, dtype=np.float64),
+            "channel_weights": options.channel_weights,
+            "use_training": options.use_training,
+            "beam": options.beam,
+        }
 
     def _pair_scorer(self, enroll: Any, test: Any, options: ScoreOptions) -> tuple[TrialScorer, tuple[int, int], Any]:
         """The scorer of pairs of samples, the shape of their score matrix, and its type."""
@@ -171,25 +205,58 @@ class Scorer:
 
     def against(self, enrollment: Enrollment, test: Any, models: Any, options: ScoreOptions) -> AnyArray:
         """LLRs of every model of an enrollment, or of some ``models``, against every test sample, (models, tests)."""
+        compute, _ = self._enrollment_scores(enrollment, test, options)
+        if models is None:
+            return compute(np.arange(len(enrollment)), slice(None))
+        positions, row = np.unique(chosen_models(enrollment, models), return_inverse=True)
+        return compute(positions, slice(None))[row]
+
+    def enrollment_blocks(
+        self, enrollment: Enrollment, test: Any, options: ScoreOptions, origin: Mapping[str, Any]
+    ) -> ScoreBlocks:
+        """The LLRs of all models of an enrollment, to be computed block by block."""
+        scores, dtype = self._enrollment_scores(enrollment, test, options)
+
+        def compute(rows: slice, columns: slice) -> AnyArray:
+            return scores(np.arange(rows.start, rows.stop), columns)
+
+        enrolled = [
+            (group.models, group.means, group.labels, group.channels, group.solved.stack.codes)
+            for group in enrollment.groups
+        ]
+        parts = [enrollment.models, enrollment.channel_labels, enrolled, enrollment.samples]
+        origin = {"the enrolled models": parts, **origin}
+        return ScoreBlocks((len(enrollment), len(test)), dtype, compute, {**self._origin(options), **origin})
+
+    def _enrollment_scores(
+        self, enrollment: Enrollment, test: Any, options: ScoreOptions
+    ) -> tuple[Callable[[IntArray, slice], AnyArray], Any]:
+        """A function of positions of models and a slice of tests that returns their calibrated LLRs, and their type."""
         calibrate, test_channels = self._calibration(options.calibrated), options.channels[1]
         if not isinstance(enrollment, Enrollment):
             raise InputError(f"expected an Enrollment, got {type(enrollment).__name__}.", parameter="enrollment")
         if not self.fitted.scored.equals(enrollment.parameters):
             raise InputError("the models were enrolled by another model, or by an earlier fit.", parameter="enrollment")
-        chosen = chosen_models(enrollment, models)
-        matrix = self._samples(test, "test")
+        matrix = self._numbers(test, "test")
         known, dtype = self.training_channels if enrollment.trained else None, score_dtype(options.dtype, test)
-        scorer = EnrollmentScorer(self.projections, matrix, dtype, known)
+        priors, beam = self.arguments.priors(options.same_channel), beam_width(options.beam)
+        codes: IntArray | None = None
         if enrollment.channels_known:
             labels, names = enrollment.channel_labels, enrollment.conditions
             codes, _ = self.arguments.codes(test_channels, labels, len(matrix), "test_channels", names)
             codes = np.where(codes < [len(of_condition) for of_condition in labels], codes, MISSING)
-            return calibrate(scorer.known(enrollment, codes)[chosen])
-        if test_channels is not None:
+        elif test_channels is not None:
             problem = "the models were enrolled without channels; give enroll() their channels."
             raise InputError(problem, parameter="test_channels")
-        priors = self.arguments.priors(options.same_channel)
-        return calibrate(scorer.unknown(enrollment, priors, beam_width(options.beam))[chosen])
+
+        def compute(positions: IntArray, columns: slice) -> AnyArray:
+            chosen = enrollment if len(positions) == len(enrollment) else enrollment.take(positions)
+            scorer = EnrollmentScorer(self.projections, matrix[columns], dtype, known)
+            if codes is None:
+                return calibrate(scorer.unknown(chosen, priors, beam))
+            return calibrate(scorer.known(chosen, codes[columns]))
+
+        return compute, dtype
 
     def sets(self, sets_a: list[Any], sets_b: list[Any], pairs: Any, options: ScoreOptions) -> Array:
         """LLRs of sets of samples against sets of samples, (len(sets_a), len(sets_b)), or (n,) of listed pairs."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from jointplda._typing import AnyArray, Array, IntArray
 from jointplda.linalg import equal_rows
+from jointplda.scoring.pairs import Indexes
 from jointplda.scoring.projection import NEW
 from jointplda.scoring.training_channels import TrainingChannels
 
@@ -115,7 +116,7 @@ class TrainingChannelPairs:
         self.kinds = [kind for kind, _ in kinds]
         self.which = [which.reshape(-1) for _, which in kinds]
 
-    def fill(self, rows: slice, columns: slice, out: AnyArray) -> None:
+    def fill(self, rows: Indexes, columns: Indexes, out: AnyArray) -> None:
         """Write the LLRs of a block of the matrix."""
         E, T = self.E[rows], self.T[columns]
         for a in np.unique(self.which[0][rows]):
