@@ -119,6 +119,7 @@ def create_matrix(
         settings.set_layout(h5py.h5d.CONTIGUOUS)
         settings.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
         settings.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+        settings.set_obj_track_times(False)
         side = tuple(min(each, 2048) for each in shape)
         marks = stored.create_dataset(mask, shape, np.int8, chunks=side, compression="gzip", fillvalue=1)
         tiles = left_out // side
