@@ -72,6 +72,9 @@ FILE_KINDS = {
 those without a mark last.
 """
 
+MATRICES = ("npy", "bosaris", "zarr")
+"""Kinds of scores that are matrices of models by samples."""
+
 
 def suffix_of(path: str | PathLike[str]) -> str:
     """The suffix of a name in lower case, without ``.gz``."""

@@ -42,10 +42,10 @@ PLAIN = st.text("abcdé-_01", min_size=1, max_size=3)
 TEXTS = st.one_of(PLAIN, PLAIN, PLAIN, st.sampled_from(HARD), st.sampled_from(HARD), st.text(max_size=4))
 KINDS = {
     "trials": ["kaldi", "voxceleb", "nist", "dca", "bosaris"],
-    "scores": ["kaldi", "wespeaker", "nist", "bosaris", "npy"],
+    "scores": ["kaldi", "wespeaker", "nist", "bosaris", "npy", "zarr"],
     "embeddings": ["npz", "npy", "hdf5", "parquet", "kaldi"],
 }
-SORTED = ("bosaris", "npy")
+SORTED = ("bosaris", "npy", "zarr")
 LABELS = np.array([1, 0], np.int8)
 
 

@@ -1,6 +1,7 @@
 """Matrices of scores on disk: the numbers of those in memory, and what an interrupted run leaves and goes on with."""
 
 import errno
+import json
 import os
 import shutil
 import signal
@@ -17,16 +18,18 @@ from jointplda import PLDA, FileError, InputError, JointPLDA, Pipeline
 from jointplda.calibration import AffineCalibration
 from jointplda.formats import read_scores
 from jointplda.preprocessing import Center
-from jointplda.score_stores import stores
+from jointplda.score_stores import block_writing, stores
 from jointplda.score_stores.block_writing import write_blocks
-from jointplda.score_stores.journal import Journal, unfinished_folder
+from jointplda.score_stores.journal import Journal
 from jointplda.score_stores.origin import digest
 from jointplda.score_stores.score_blocks import Grid, ScoreBlocks
 from jointplda.score_stores.stores import MatrixNames, store_in
-from worlds.command_line import run
+from worlds.command_line import run, score_arguments
+from worlds.files_on_disk import as_rows
 from worlds.small_blocks import blocks_of
 
 KINDS = ("npy", "h5", "zarr")
+NONE = np.zeros((0, 2), dtype=np.int64)
 
 
 def made(d=6, dtype=np.float32, seed=0):
@@ -82,14 +85,14 @@ def test_an_interrupted_matrix_goes_on(kind, tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         model.score_matrix(E, T, out=out, callback=stop_after(7))
     assert not out.exists()
-    finished = Journal(unfinished_folder(out)).finished()
+    finished = Journal.beside(out).finished()
     assert 6 <= len(finished) <= 7
     with pytest.raises(FileError, match=rf"holds {len(finished)} of the 20 blocks .* resume=True goes on with it"):
         model.score_matrix(E, T, out=out)
     computed = []
     model.score_matrix(E, T, out=out, resume=True, callback=lambda p: computed.append(p.done))
     assert computed == list(range(len(finished) + 1, 21))
-    assert not unfinished_folder(out).exists()
+    assert not Journal.beside(out).folder.exists()
     assert bytes_of(out) == bytes_of(tmp_path / f"a.{kind}")
 
 
@@ -144,6 +147,24 @@ def test_a_killed_command_goes_on(kind, tmp_path, monkeypatch):
     run(*command, "--force")  # which begins anew
     assert written == list(range(20))
     assert bytes_of(f"s.{kind}") == first
+
+
+def test_an_interrupted_command_says_how_to_go_on(tmp_path, monkeypatch):
+    model, E, _ = made()
+    model.save(tmp_path / "m")
+    np.savez(tmp_path / "e.npz", embeddings=E, ids=[f"e{i}" for i in range(len(E))])
+    blocks_of(monkeypatch, 5)
+
+    def interrupted(self, number):
+        if number == 3:
+            raise KeyboardInterrupt
+        return slices(self, number)
+
+    slices = Grid.slices
+    monkeypatch.setattr(Grid, "slices", interrupted)
+    command = ["score", tmp_path / "m", "--enroll", tmp_path / "e.npz", "--all", "--out", tmp_path / "s.npy"]
+    said = run(*command, code=1).stderr
+    assert said == f"error: interrupted; --resume goes on with the 3 finished blocks of {tmp_path / 's.npy'}.\n"
 
 
 def changes():
@@ -216,7 +237,7 @@ def test_a_full_disk_loses_nothing(kind, tmp_path, monkeypatch):
         model.score_matrix(E, T, out=out)
     armed = False
     assert not out.exists()
-    done = len(Journal(unfinished_folder(out)).finished())
+    done = len(Journal.beside(out).finished())
     assert 0 < done < 20
     computed = []
     stored = model.score_matrix(E, T, out=out, resume=True, callback=computed.append)
@@ -290,9 +311,6 @@ def test_many_processes_write_one_zarr_folder(tmp_path):
     assert table.trials.samples.tolist() == names.samples.tolist()
 
 
-NONE = np.zeros((0, 2), dtype=np.int64)
-
-
 def test_blocks_cover_a_matrix_once():
     for shape in ((1, 1), (10_000, 4097), (4096, 300), (257, 100_000)):
         grid, seen = Grid.of(shape), np.zeros(shape, dtype=np.int8)
@@ -349,3 +367,58 @@ def test_plda_and_an_odd_kind_of_name(tmp_path, monkeypatch):
     stored = model.score_matrix(E, T, out="s.npy")
     np.testing.assert_array_equal(stored, model.score_matrix(E, T))
     assert stores.matrix_kind(Path("S.HDF5")) == "bosaris"
+
+
+@pytest.mark.parametrize("kind", ["zarr", "h5"])
+def test_commands_read_matrices(kind, files, tmp_path, monkeypatch):
+    folder, *_ = files
+    model, sides = folder / "api.safetensors", score_arguments(folder, "tsv")
+    blocks_of(monkeypatch, 50)
+    run("score", model, *sides, "--trials", folder / "trials", "--out", tmp_path / "list")
+    run("score", model, *sides, "--all", "--out", tmp_path / f"s.{kind}")
+    key = ["--key", folder / "trials", "--draws", 0, "--json"]
+    expected, found = (
+        json.loads(run("evaluate", tmp_path / name, *key, *more).stdout)["parts"]["pooled"]
+        for name, more in (("list", []), (f"s.{kind}", ["--allow-missing"]))
+    )
+    assert found["EER"] == pytest.approx(expected["EER"], rel=1e-9)
+    assert found["Cllr"] == pytest.approx(expected["Cllr"], rel=1e-5)
+    fits = []
+    for name in ("list", f"s.{kind}"):
+        words = ["calibrate", "train", tmp_path / name, "--key", folder / "trials", "--out", tmp_path / f"c{name}"]
+        fits.append(json.loads(run(*words, "--json", *(["--allow-missing"] if name != "list" else [])).stdout))
+    assert fits[1]["scale"] == pytest.approx(fits[0]["scale"], rel=1e-5)
+    run("calibrate", "apply", tmp_path / "clist", tmp_path / f"s.{kind}", "--out", tmp_path / "applied.h5")
+    run("score", model, *sides, "--all", "--calibration", tmp_path / "clist", "--out", tmp_path / f"c.{kind}")
+    a, b = read_scores(tmp_path / "applied.h5"), read_scores(tmp_path / f"c.{kind}")
+    np.testing.assert_allclose(a.values, b.values, rtol=1e-5, atol=1e-5)
+    run("convert", "scores", tmp_path / f"s.{kind}", tmp_path / "t.tsv")
+    assert read_scores(tmp_path / "t.tsv").values.tolist() == read_scores(tmp_path / f"s.{kind}").values.tolist()
+
+
+@pytest.mark.parametrize("ending", ["", ".tsv", ".gz", ".npy", ".h5", ".zarr"])
+@pytest.mark.parametrize("models", [False, True])
+def test_every_kind_has_the_same_scores(models, ending, files, tmp_path, monkeypatch):
+    folder, _, test, _, _ = files
+    (tmp_path / "models").write_text("".join(f"m{k} {test.ids[2 * k]} {test.ids[2 * k + 1]}\n" for k in range(5)))
+    words = ["score", folder / "api.safetensors", *score_arguments(folder, "tsv"), "--all", "--channel", "language"]
+    words += ["--models", tmp_path / "models"] if models else []
+    run(*words, "--out", tmp_path / "whole.npy")
+    blocks_of(monkeypatch, 31)
+    monkeypatch.setattr(block_writing, "BAND_NUMBERS", 3 * len(test.ids))
+    run(*words, "--out", tmp_path / f"parts{ending}")
+    found, whole = read_scores(tmp_path / f"parts{ending}"), np.load(tmp_path / "whole.npy")
+    names = [f"m{k}" for k in range(5)] if models else test.ids.tolist()
+    row, column = ({name: i for i, name in enumerate(each)} for each in (names, test.ids.tolist()))
+    places = [(row[a], column[b]) for a, b in as_rows(found.trials)]
+    np.testing.assert_allclose(found.values, whole[tuple(np.transpose(places))], rtol=1e-8, atol=1e-8)
+    own = 10 if models else len(test.ids)
+    assert len(set(places)) == len(places) == whole.size - (0 if ending in (".npy", ".zarr") else own)
+
+
+def test_labels_are_needed_for_wespeaker(files, tmp_path):
+    folder, *_ = files
+    words = ["score", folder / "api.safetensors", *score_arguments(folder, "tsv"), "--all", "--out", tmp_path / "s"]
+    assert "needs a label for every trial" in run(*words, "--format", "wespeaker", code=1).stderr
+    assert "only matrices of --all can be gone on with" in run(*words, "--resume", code=2).stderr
+    assert not (tmp_path / "s").exists()

@@ -28,7 +28,7 @@ Formats to write:
 )  # fmt: skip
 @cloup.argument("what", type=click.Choice(tuple(FILE_KINDS)))
 @cloup.argument("source", type=options.IN_FILE)
-@cloup.argument("target", type=options.OUT_FILE)
+@cloup.argument("target", type=options.OUT_PATH)
 @cloup.option_group(
     "Result",
     cloup.option("--to", "kind", metavar="FORMAT", show_default="by the suffix of TARGET", help="Format to write."),

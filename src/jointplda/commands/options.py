@@ -22,6 +22,7 @@ Command = Callable[..., None]
 
 IN_FILE = click.Path(exists=True, path_type=Path)
 OUT_FILE = click.Path(dir_okay=False, path_type=Path)
+OUT_PATH = click.Path(path_type=Path)  # of a file, or of a folder such as those of Zarr
 PRIOR = click.FloatRange(0, 1, min_open=True, max_open=True)
 UNITS = {"": 1.0, "B": 1.0, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KIB": 2.0**10, "MIB": 2.0**20, "GIB": 2.0**30}
 

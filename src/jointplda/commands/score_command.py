@@ -8,9 +8,7 @@ import cloup
 
 from jointplda.commands import options
 from jointplda.commands.messages import Messages
-from jointplda.file_kinds import FILE_KINDS, kind_of
-
-FULL = ("npy", "bosaris", "zarr")
+from jointplda.file_kinds import FILE_KINDS, MATRICES, kind_of
 
 
 @cloup.command(
@@ -32,7 +30,7 @@ FULL = ("npy", "bosaris", "zarr")
 )  # fmt: skip
 @cloup.option_group(
     "Result",
-    cloup.option("--out", type=click.Path(path_type=Path), required=True,
+    cloup.option("--out", type=options.OUT_PATH, required=True,
                  help="Score file to write, or a .zarr folder."),
     cloup.option("--format", "kind", type=click.Choice(tuple(FILE_KINDS["scores"])),
                  show_default="by the suffix of --out, else kaldi", help="Format of --out."),
@@ -73,8 +71,10 @@ def command(
         raise click.UsageError("use either --trials or --all.")
     kind = kind or kind_of("scores", out) or "kaldi"
     options.check_new(out, force, FILE_KINDS["scores"][kind].beside)
-    if resume and (not all_pairs or kind not in FULL):
-        raise click.UsageError(f"--resume: only matrices of --all can be gone on with ({', '.join(FULL)}), not {kind}.")
+    if resume and (not all_pairs or kind not in MATRICES):
+        raise click.UsageError(
+            f"--resume: only matrices of --all can be gone on with ({', '.join(MATRICES)}), not {kind}."
+        )
     from jointplda.commands.score_run import Scoring
 
     Scoring(messages=messages, out=out, kind=kind, force=force, resume=resume, **values).write()

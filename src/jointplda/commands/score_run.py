@@ -20,12 +20,19 @@ from jointplda.commands.model_facts import scoring_model, training_channels
 from jointplda.commands.progress_display import bar
 from jointplda.embedding_table import EmbeddingTable
 from jointplda.estimators.pipeline import Pipeline
+from jointplda.file_kinds import MATRICES
 from jointplda.formats import match_ids, read_embeddings, read_enrollment, read_trials, write_scores
 from jointplda.formats.matrix_lists import write_matrix_list
 from jointplda.labels import ConditionColumns
-from jointplda.score_stores.block_writing import discard_unfinished, listed_scores, row_bands, write_blocks
+from jointplda.score_stores.block_writing import (
+    discard_unfinished,
+    finished_blocks,
+    listed_scores,
+    row_bands,
+    write_blocks,
+)
 from jointplda.score_stores.score_blocks import ScoreBlocks
-from jointplda.score_stores.stores import MATRIX_KINDS, MatrixNames
+from jointplda.score_stores.stores import MatrixNames
 from jointplda.trial_list import ScoreTable, Trials
 
 ENROLLED = "the embeddings of the enrollment side"
@@ -74,12 +81,19 @@ class Scoring:
         names = MatrixNames(self._names, self._sides[-1].ids, self._own_pairs())
         blocks = self._blocks() if self._calibration is None else self._blocks().calibrated(self._calibration)
         with bar(self.messages, "scoring") as callback:
-            if self.kind not in MATRIX_KINDS:
+            if self.kind not in MATRICES:
                 bands = row_bands(blocks, self.out, callback)
                 return write_matrix_list(names.models, names.samples, names.left_out, bands, self.out, self.kind)
             if self.force and not self.resume:
                 discard_unfinished(self.out)
-            write_blocks(self.out, blocks, names, kind=self.kind, resume=self.resume, callback=callback)
+            try:
+                write_blocks(self.out, blocks, names, kind=self.kind, resume=self.resume, callback=callback)
+            except KeyboardInterrupt:
+                finished = finished_blocks(self.out)
+                if not finished:
+                    raise
+                text = f"interrupted; --resume goes on with the {finished:,} finished blocks of {self.out}."
+                raise click.ClickException(text) from None
         left_out = len(names.left_out) if self.kind == "bosaris" else 0
         return len(names.models) * len(names.samples) - left_out
 

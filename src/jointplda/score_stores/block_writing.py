@@ -15,7 +15,7 @@ from jointplda._typing import AnyArray, Array, IntArray
 from jointplda.errors import FileError, InputError, Remedy
 from jointplda.formats import hdf5, zarr_matrix
 from jointplda.progress import Progress, ProgressCallback
-from jointplda.score_stores.journal import Journal, unfinished_folder
+from jointplda.score_stores.journal import Journal
 from jointplda.score_stores.origin import digests
 from jointplda.score_stores.score_blocks import Grid, ScoreBlocks
 from jointplda.score_stores.stores import MatrixNames, ScoreStore, matrix_kind, store_in
@@ -55,7 +55,7 @@ def write_blocks(
     """
     kind = kind or matrix_kind(Path(path))
     target = checked_target(path, folder=kind == "zarr")
-    journal, grid = Journal(unfinished_folder(target)), Grid.of(blocks.shape)
+    journal, grid = Journal.beside(target), Grid.of(blocks.shape)
     store = store_in(journal.folder, target, kind, grid, blocks.dtype)
     with _explained(target, journal):
         _begin(journal, store, kind, blocks, names, resume=resume)
@@ -84,7 +84,12 @@ def write_blocks(
 
 def discard_unfinished(path: str | PathLike[str]) -> None:
     """Remove what an unfinished run has left of the matrix at ``path``."""
-    Journal(unfinished_folder(Path(path))).discard()
+    Journal.beside(path).discard()
+
+
+def finished_blocks(path: str | PathLike[str]) -> int:
+    """How many blocks an unfinished run has left of the matrix at ``path``."""
+    return len(Journal.beside(path).finished())
 
 
 def row_bands(blocks: ScoreBlocks, path: Any, callback: ProgressCallback | None = None) -> Iterator[AnyArray]:

@@ -6,15 +6,10 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from jointplda._atomic import replacing, sync_folder
 from jointplda.errors import FileError, Remedy
-
-
-def unfinished_folder(target: Path) -> Path:
-    """The folder of a file until it is finished, beside it."""
-    return target.with_name(f"{target.name}.unfinished")
 
 
 @dataclass(frozen=True)
@@ -25,6 +20,12 @@ class Journal:
     """
 
     folder: Path
+
+    @classmethod
+    def beside(cls, path: str | os.PathLike[str]) -> Self:
+        """That of the file at ``path``, or of what it points to if it is a link: ``path`` + ".unfinished"."""
+        target = Path(os.path.realpath(path))
+        return cls(target.with_name(f"{target.name}.unfinished"))
 
     @property
     def _marks(self) -> Path:

@@ -14,12 +14,10 @@ import numpy as np
 from jointplda._atomic import sync_folder
 from jointplda._typing import AnyArray, IntArray, Names
 from jointplda.errors import InputError
-from jointplda.file_kinds import kind_of
+from jointplda.file_kinds import MATRICES, kind_of
 from jointplda.formats import hdf5, zarr_matrix
 from jointplda.formats.score_files import names_beside
 from jointplda.score_stores.score_blocks import Grid
-
-MATRIX_KINDS = ("npy", "bosaris", "zarr")
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ def store_in(folder: Path, target: Path, kind: str, grid: Grid, dtype: Any) -> S
 def matrix_kind(target: Path) -> str:
     """The kind of matrix that a name asks for."""
     kind = kind_of("scores", target)
-    if kind not in MATRIX_KINDS:
+    if kind not in MATRICES:
         raise InputError(f"{target}: a matrix is written as .npy, .h5, .hdf5 or .zarr; end the name in one of these.")
     return kind
 
