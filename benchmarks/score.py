@@ -1,8 +1,10 @@
 """Speed and memory of scoring, as ratios within one run over bare NumPy products, on two threads.
 
 python -m benchmarks.score
+python -m benchmarks.score --store  (a matrix of 30,000 x 30,000 on disk alone, which takes 11 GB there)
 """
 
+import os
 import sys
 import tempfile
 import threading
@@ -11,12 +13,14 @@ from pathlib import Path
 
 import numpy as np
 from benchmarks.draw import draw_parameters
+from benchmarks.score_store import large_matrices
 from benchmarks.timing import report, seconds, summary
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from threadpoolctl import threadpool_limits
 
 from jointplda import PLDA, JointPLDA
 from jointplda.calibration import AffineCalibration
+from jointplda.commands import app
 
 D, RY, RX, THREADS = 256, 100, 20, 2
 
@@ -155,6 +159,31 @@ def memory(model, rng):
     report("peak extra memory, MB", peak / 1e6, 400)
 
 
+def all_pairs(model, rng):
+    """The command that writes all scores, over computing them in memory and writing the same bytes to disk."""
+    X = rng.normal(size=(10_000, D)).astype(np.float32)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        model.save(folder / "model")
+        np.savez(folder / "X.npz", embeddings=X, ids=np.arange(len(X)).astype(str))
+        files = [str(folder / "model"), "--enroll", str(folder / "X.npz"), "--out", str(folder / "scores.npy")]
+
+        def plain():
+            (folder / "plain").unlink(missing_ok=True)
+            scores = model.score_matrix(X, X, threads=THREADS)
+            with open(folder / "plain", "wb") as file:
+                scores.tofile(file)
+                os.fsync(file.fileno())
+
+        def command():
+            (folder / "scores.npy").unlink(missing_ok=True)
+            app(args=["score", *files, "--all", "--force", "--quiet"], standalone_mode=False)
+
+        bare, ours = seconds(plain, command, rounds=5)
+    print(f"\n10,000 x 10,000 in float32: score_matrix and writing {bare:.2f} s, score --all {ours:.2f} s")
+    report("score --all over score_matrix and writing the same bytes", ours / bare, 1.5)
+
+
 def main():
     rng = np.random.default_rng(0)
     p = draw_parameters(rng, D, RY, RX)
@@ -162,6 +191,10 @@ def main():
     model = JointPLDA.from_parameters(p.mean, *p.loadings, precision)
     plain = PLDA.from_parameters(p.mean, p.loadings[0], None, precision)
     print(f"Scoring: d {D}, Ry {RY}, Rx {RX}, {THREADS} threads")
+    if "--store" in sys.argv[1:]:
+        with tempfile.TemporaryDirectory() as folder:
+            large_matrices(model, D, folder)
+        return summary()
     with threadpool_limits(THREADS):
         matrices(model, plain, rng)
         interactions(rng)
@@ -169,6 +202,7 @@ def main():
         trials(model, rng)
         enrollments(model, rng)
         memory(model, rng)
+        all_pairs(model, rng)
         single_pairs(model, rng)
         small = draw_parameters(rng, 40, 15, 5)
         partitions(JointPLDA.from_parameters(small.mean, *small.loadings, np.linalg.inv(small.noise)), rng)

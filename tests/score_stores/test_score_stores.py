@@ -86,7 +86,7 @@ def test_an_interrupted_matrix_goes_on(kind, tmp_path, monkeypatch):
         model.score_matrix(E, T, out=out, callback=stop_after(7))
     assert not out.exists()
     finished = Journal.beside(out).finished()
-    assert 6 <= len(finished) <= 7
+    assert 5 <= len(finished) <= 7
     with pytest.raises(FileError, match=rf"holds {len(finished)} of the 20 blocks .* resume=True goes on with it"):
         model.score_matrix(E, T, out=out)
     computed = []
@@ -129,11 +129,14 @@ def test_a_killed_command_goes_on(kind, tmp_path, monkeypatch):
         write = store.write
         monkeypatch.setattr(store, "write", lambda *call, write=write: (written.append(call[1]), write(*call)))
     refused = run(*command, code=1).stderr
-    assert "holds 8 of the 20 blocks of an unfinished matrix" in refused
+    finished = {int(mark.name) for mark in Path("kept", "finished").iterdir()}
+    assert 8 not in finished
+    assert set(range(7)) <= finished <= set(range(11))
+    assert f"holds {len(finished)} of the 20 blocks of an unfinished matrix" in refused
     assert refused.endswith("--resume goes on with it.\n")
     assert len(refused.splitlines()) == 1
     run(*command, "--resume")
-    assert written == list(range(8, 20))
+    assert sorted(written) == sorted(set(range(20)) - finished)
     first, names = bytes_of(f"s.{kind}"), ("s.rows", "s.columns") if kind == "npy" else ()
     assert {path.name for path in Path().iterdir()} == {"m", "e.npz", "t.npz", "kept", f"s.{kind}", *names}
     table = read_scores(f"s.{kind}")
@@ -145,7 +148,7 @@ def test_a_killed_command_goes_on(kind, tmp_path, monkeypatch):
     assert "exists already" in run(*command, "--resume", code=1).stderr
     written.clear()
     run(*command, "--force")  # which begins anew
-    assert written == list(range(20))
+    assert sorted(written) == list(range(20))
     assert bytes_of(f"s.{kind}") == first
 
 

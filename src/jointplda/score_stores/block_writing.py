@@ -1,5 +1,6 @@
 """Writing a matrix of scores block by block, from the beginning or from where an earlier run was stopped."""
 
+from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from jointplda.score_stores.score_blocks import Grid, ScoreBlocks
 from jointplda.score_stores.stores import MatrixNames, ScoreStore, matrix_kind, store_in
 
 BAND_NUMBERS = 2**23
+WRITERS = 2  # one waits for the disk while the other copies
 
 
 def write_blocks(
@@ -67,17 +69,17 @@ def write_blocks(
             store.write(number, block)
             journal.mark(number)
 
-        pending: Future[None] | None = None
-        with ThreadPoolExecutor(1) as writer:
+        pending: deque[Future[None]] = deque()
+        with ThreadPoolExecutor(WRITERS) as pool:
             for done, number in enumerate(todo, len(finished)):
                 block = blocks.compute(*grid.slices(number))
-                if pending is not None:
-                    pending.result()
-                pending = writer.submit(write, number, block)
+                if len(pending) == WRITERS:
+                    pending.popleft().result()
+                pending.append(pool.submit(write, number, block))
                 if callback is not None:
                     callback(Progress("scores", done + 1, len(grid)))
-            if pending is not None:
-                pending.result()
+            for each in pending:
+                each.result()
         store.publish(target)
         journal.discard()
 

@@ -79,7 +79,7 @@ class FlatStore:
     kind: str
 
     def create(self, names: MatrixNames | None) -> None:
-        """Write the header; the numbers are a hole in the file until they are written."""
+        """Write the header, and take the room for the numbers, in one piece where the disk can do that."""
         shape = self.grid.shape
         if self.kind == "npy":
             with open(self.path, "wb") as file:
@@ -94,7 +94,9 @@ class FlatStore:
             texts = {} if names is None else {"modelset": names.models, "segset": names.samples}
             left_out = none if names is None else names.left_out
             hdf5.create_matrix(self.path, "scores", shape, self.dtype, "score_mask", left_out, texts)
-        with open(self.path, "rb") as file:
+        with open(self.path, "r+b") as file:
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, os.path.getsize(self.path))
             os.fsync(file.fileno())
 
     def write(self, number: int, block: AnyArray) -> None:
