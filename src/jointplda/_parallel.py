@@ -49,20 +49,23 @@ def fill_matrix(
     threads : int, optional
         Number of threads; default: one per core.
     callback : callable, optional
-        Called after every piece of rows with a ``Progress`` of the stage "scores", counted in rows.
+        Called after every piece with a ``Progress`` of the stage "scores", counted in rows.
     """
-    done, lock = [0], threading.Lock()
+    (n, m), done, lock = matrix.shape, [0], threading.Lock()
+    across = max(1, -(-m // COLUMNS))
 
-    def work(rows: slice) -> None:
-        for first in range(0, matrix.shape[1], COLUMNS):
-            columns = slice(first, min(first + COLUMNS, matrix.shape[1]))
-            fill(_moved(rows, start[0]), _moved(columns, start[1]), matrix[rows, columns])
-        if callback is not None:
-            with lock:
-                done[0] += rows.stop - rows.start
-                callback(Progress("scores", done[0], len(matrix)))
+    def work(numbers: slice) -> None:
+        for number in range(numbers.start, numbers.stop):
+            top, left = number // across * ROWS, number % across * COLUMNS
+            rows, columns = slice(top, min(top + ROWS, n)), slice(left, min(left + COLUMNS, m))
+            piece = matrix[rows, columns]
+            fill(_moved(rows, start[0]), _moved(columns, start[1]), piece)
+            if callback is not None:
+                with lock:
+                    done[0] += piece.size
+                    callback(Progress("scores", done[0] // m, n))
 
-    in_pieces(work, len(matrix), ROWS, threads)
+    in_pieces(work, -(-n // ROWS) * across, 1, threads)
     return matrix
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import warnings
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from jointplda import PLDA, FileError, InputError, JointPLDA, Pipeline
 from jointplda.calibration import AffineCalibration
 from jointplda.formats import read_scores
 from jointplda.preprocessing import Center
-from jointplda.score_stores import block_writing, stores
+from jointplda.score_stores import block_writing, score_blocks, stores
 from jointplda.score_stores.block_writing import write_blocks
 from jointplda.score_stores.journal import Journal
 from jointplda.score_stores.origin import digest
@@ -28,7 +29,7 @@ from worlds.command_line import run, score_arguments
 from worlds.files_on_disk import as_rows
 from worlds.small_blocks import blocks_of
 
-KINDS = ("npy", "h5", "zarr")
+KINDS = {"npy": 23, "h5": 23, "zarr": 20}  # and the number of blocks of 23 x 17 scores, of 5 x 5 or of whole rows
 NONE = np.zeros((0, 2), dtype=np.int64)
 
 
@@ -72,8 +73,19 @@ def test_numbers_are_those_in_memory(kind, dtype, tmp_path, monkeypatch):
     seen = []
     parts = model.score_matrix(E, T, out=tmp_path / f"parts.{kind}", callback=lambda p: seen.append((p.done, p.total)))
     np.testing.assert_allclose(parts[...], expected, rtol=1e-5 if dtype == np.float32 else 1e-12)
-    assert seen == [(k, 20) for k in range(1, 21)]
+    assert seen == [(k, KINDS[kind]) for k in range(1, KINDS[kind] + 1)]
     assert sorted(path.name for path in tmp_path.iterdir()) == [f"parts.{kind}", f"whole.{kind}"]
+
+
+@pytest.mark.parametrize("kind", ["npy", "h5"])
+def test_wide_matrices_are_divided_both_ways(kind, tmp_path, monkeypatch):
+    model, E, T = made(dtype=np.float64)
+    blocks_of(monkeypatch, 5)
+    monkeypatch.setattr(score_blocks, "ROWS", 3)
+    monkeypatch.setattr(score_blocks, "COLUMNS", 4)
+    assert Grid.of((23, 17), whole_rows=True).block == (6, 8)
+    stored = model.score_matrix(E, T, out=tmp_path / f"s.{kind}")
+    np.testing.assert_allclose(stored[...], model.score_matrix(E, T), rtol=1e-12)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -87,11 +99,13 @@ def test_an_interrupted_matrix_goes_on(kind, tmp_path, monkeypatch):
     assert not out.exists()
     finished = Journal.beside(out).finished()
     assert 5 <= len(finished) <= 7
-    with pytest.raises(FileError, match=rf"holds {len(finished)} of the 20 blocks .* resume=True goes on with it"):
+    with pytest.raises(
+        FileError, match=rf"holds {len(finished)} of the {KINDS[kind]} blocks .* resume=True goes on with it"
+    ):
         model.score_matrix(E, T, out=out)
     computed = []
     model.score_matrix(E, T, out=out, resume=True, callback=lambda p: computed.append(p.done))
-    assert computed == list(range(len(finished) + 1, 21))
+    assert computed == list(range(len(finished) + 1, KINDS[kind] + 1))
     assert not Journal.beside(out).folder.exists()
     assert bytes_of(out) == bytes_of(tmp_path / f"a.{kind}")
 
@@ -132,11 +146,11 @@ def test_a_killed_command_goes_on(kind, tmp_path, monkeypatch):
     finished = {int(mark.name) for mark in Path("kept", "finished").iterdir()}
     assert 8 not in finished
     assert set(range(7)) <= finished <= set(range(11))
-    assert f"holds {len(finished)} of the 20 blocks of an unfinished matrix" in refused
+    assert f"holds {len(finished)} of the {KINDS[kind]} blocks of an unfinished matrix" in refused
     assert refused.endswith("--resume goes on with it.\n")
     assert len(refused.splitlines()) == 1
     run(*command, "--resume")
-    assert sorted(written) == sorted(set(range(20)) - finished)
+    assert sorted(written) == sorted(set(range(KINDS[kind])) - finished)
     first, names = bytes_of(f"s.{kind}"), ("s.rows", "s.columns") if kind == "npy" else ()
     assert {path.name for path in Path().iterdir()} == {"m", "e.npz", "t.npz", "kept", f"s.{kind}", *names}
     table = read_scores(f"s.{kind}")
@@ -148,7 +162,7 @@ def test_a_killed_command_goes_on(kind, tmp_path, monkeypatch):
     assert "exists already" in run(*command, "--resume", code=1).stderr
     written.clear()
     run(*command, "--force")  # which begins anew
-    assert sorted(written) == list(range(20))
+    assert sorted(written) == list(range(KINDS[kind]))
     assert bytes_of(f"s.{kind}") == first
 
 
@@ -241,10 +255,10 @@ def test_a_full_disk_loses_nothing(kind, tmp_path, monkeypatch):
     armed = False
     assert not out.exists()
     done = len(Journal.beside(out).finished())
-    assert 0 < done < 20
+    assert 0 < done < KINDS[kind]
     computed = []
     stored = model.score_matrix(E, T, out=out, resume=True, callback=computed.append)
-    assert len(computed) == 20 - done
+    assert len(computed) == KINDS[kind] - done
     np.testing.assert_allclose(stored[...], model.score_matrix(E, T), rtol=1e-5)
 
 
@@ -315,14 +329,15 @@ def test_many_processes_write_one_zarr_folder(tmp_path):
 
 
 def test_blocks_cover_a_matrix_once():
-    for shape in ((1, 1), (10_000, 4097), (4096, 300), (257, 100_000)):
-        grid, seen = Grid.of(shape), np.zeros(shape, dtype=np.int8)
+    shapes = ((1, 1), (10_000, 4097), (4096, 300), (257, 100_000))
+    for shape, whole_rows in product(shapes, (False, True)):
+        grid, seen = Grid.of(shape, whole_rows=whole_rows), np.zeros(shape, dtype=np.int8)
         for number in range(len(grid)):
             rows, columns = grid.slices(number)
             seen[rows, columns] += 1
             assert rows.start % 256 == 0
             assert columns.start % 2048 == 0
-            assert rows.stop - rows.start <= 4096
+            assert (rows.stop - rows.start) * (columns.stop - columns.start) <= 4096**2
         assert (seen == 1).all()
 
 

@@ -79,7 +79,7 @@ class ModelMethods:
             Type of the scores; default: float32 if both sides are float32.
         out : path, optional
             A file to write block by block instead, whose name ends in .npy, .h5 or .zarr. Its scores are returned as a
-            read-only memmap, HDF5 dataset or Zarr array. ``score_stores.write_blocks`` writes their names too.
+            read-only memmap, HDF5 dataset or Zarr array. ``jointplda.score_stores.write_blocks`` writes names too.
         resume : bool
             Whether to go on with what an interrupted run has left of ``out``, with the blocks that it finished.
         threads : int, optional

@@ -57,7 +57,7 @@ def write_blocks(
     """
     kind = kind or matrix_kind(Path(path))
     target = checked_target(path, folder=kind == "zarr")
-    journal, grid = Journal.beside(target), Grid.of(blocks.shape)
+    journal, grid = Journal.beside(target), Grid.of(blocks.shape, whole_rows=kind != "zarr")
     store = store_in(journal.folder, target, kind, grid, blocks.dtype)
     with _explained(target, journal):
         _begin(journal, store, kind, blocks, names, resume=resume)

@@ -67,8 +67,14 @@ class Grid:
     block: tuple[int, int]
 
     @classmethod
-    def of(cls, shape: tuple[int, int]) -> Self:
-        """Blocks of a size that suits memory and files, made of whole pieces of ``fill_matrix``."""
+    def of(cls, shape: tuple[int, int], *, whole_rows: bool = False) -> Self:
+        """Blocks of a size that suits memory and files, made of whole pieces of ``fill_matrix``.
+
+        With ``whole_rows`` they are as wide as the matrix, unless that leaves them few rows.
+        """
+        rows = BLOCK * BLOCK // shape[1] // ROWS * ROWS
+        if whole_rows and rows:
+            return cls(shape, (min(rows, shape[0]), shape[1]))
         return cls(shape, (_side(shape[0], ROWS), _side(shape[1], COLUMNS)))
 
     def __len__(self) -> int:

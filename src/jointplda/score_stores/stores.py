@@ -5,7 +5,7 @@ their place. Writers in several processes may write different blocks of one stor
 """
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -22,15 +22,20 @@ from jointplda.score_stores.score_blocks import Grid
 
 @dataclass(frozen=True)
 class MatrixNames:
-    """The names of the rows (``models``) and of the columns (``samples``) of a matrix of scores.
+    """The names of the rows and columns of a matrix of scores.
 
-    ``left_out`` (k, 2) are pairs that are no trials, such as those of a sample and itself: lists do not have them, and
-    the mask of a BOSARIS matrix marks them.
+    Attributes
+    ----------
+    models, samples : (n,), (m,) ndarray of str
+        Names of the rows and of the columns, each name once.
+    left_out : (k, 2) int64
+        Pairs that are no trials, such as those of a sample and itself: lists do not have them, and the mask of a
+        BOSARIS matrix marks them. Default: none.
     """
 
     models: Names
     samples: Names
-    left_out: IntArray
+    left_out: IntArray = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
 
 
 class ScoreStore(Protocol):
