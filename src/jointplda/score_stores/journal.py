@@ -61,7 +61,8 @@ class Journal:
 
     def finished(self) -> frozenset[int]:
         """Numbers of the blocks that are on disk."""
-        return frozenset(int(mark.name) for mark in self._marks.iterdir()) if self._marks.is_dir() else frozenset()
+        marks = self._marks.iterdir() if self._marks.is_dir() else ()
+        return frozenset(int(mark.name) for mark in marks if mark.name.isdecimal())
 
     def discard(self) -> None:
         """Remove the folder with all that is in it."""
