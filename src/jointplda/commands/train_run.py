@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import click
+import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from jointplda.commands import settings_search
@@ -23,6 +24,7 @@ from jointplda.estimators.plain import PLDA
 from jointplda.estimators.statistics_file import read_statistics
 from jointplda.evaluation.protocol import LabelledSamples
 from jointplda.passes.census import Census
+from jointplda.passes.sources import LabelledChunk
 from jointplda.passes.training import SEARCH_COPIES, SUMS_SHARE, fit_in_passes
 from jointplda.progress import Progress
 
@@ -83,9 +85,12 @@ def _in_passes(pipe: Pipeline, source: FileSource, memory: float, request: Train
 
         def callback(progress: Progress) -> None:
             shown(progress)
-            census = progress.detail
-            if isinstance(census, Census):
-                messages.info(_size_text(census.n_samples, len(census.labels[0]), source.n_features))
+            found = progress.detail
+            if isinstance(found, Census):
+                messages.info(_size_text(found.n_samples, len(found.labels[0]), source.n_features))
+            elif isinstance(found, LabelledChunk):
+                speakers = len(np.unique(found.speakers))
+                messages.info(f"settings are chosen on {len(found.X):,} samples of {speakers:,} of these speakers.")
 
         working = settings_search.searching(pipe, messages) if request.searches else _fitting(pipe, request, messages)
         with working:

@@ -19,7 +19,7 @@ from jointplda.passes.sources import SampleSource
 from jointplda.passes.speaker_sample import drawn_speakers, gathered
 from jointplda.preprocessing.front_ends import GIVEN, FrontEnd
 from jointplda.preprocessing.steps import Step
-from jointplda.progress import ProgressCallback
+from jointplda.progress import Progress, ProgressCallback
 from jointplda.selection.folds import Recipe, Whole
 
 Model = TypeVar("Model", JointPLDACV, BasePLDA, Pipeline)
@@ -59,8 +59,8 @@ def fit_in_passes(
     folder : path, optional
         Where temporary files are made; by default the system's folder for them.
     callback : callable, optional
-        Called with a ``Progress`` after every chunk, counted in samples; its stage says what the pass is for. A search
-        and EM call the model's own callback.
+        Called with a ``Progress`` after every chunk, counted in samples; its stage says what the pass is for, and its
+        detail at the end is the census, or the sample of speakers. A search and EM call the model's own callback.
 
     Returns
     -------
@@ -123,6 +123,8 @@ def _chosen(
     rng = generator(0 if model.random_state is None else model.random_state).spawn(1)[0]
     speakers = drawn_speakers(passes.census, rows, rng)
     sample = gathered(passes.source, passes.census, speakers, rows, rng, passes.callback)
+    if passes.callback is not None and not speakers.all():
+        passes.callback(Progress("sample", len(sample.X), len(sample.X), sample))
     channels = sample.channels if sample.channels.names else None
     recipe, calibration, whole = model._choose(sample.X, sample.speakers, channels)
     return recipe, calibration, whole.steps
