@@ -185,9 +185,11 @@ def test_very_many_float32_samples_are_squared_in_single_precision(monkeypatch):
             patch.setattr(row_sums, "MANY_ROWS", 9_000)
             single = Statistics.from_samples(X, s, c, sample_weight=weights).parts[True,]
             same = Statistics.from_samples(X.astype(np.float64), s, c, sample_weight=weights).parts[True,]
+            asked = Statistics.from_samples(X, s, c, sample_weight=weights, double=True).parts[True,]
         error = np.abs(single.scatter - double.scatter).max() / np.abs(double.scatter).max()
         assert 0.0 < error < 3e-7
         assert_array_equal(same.scatter, double.scatter)
+        assert_array_equal(asked.scatter, double.scatter)
         for k in (0, 1):
             assert_array_equal(single.levels[k].sums, double.levels[k].sums)
         assert_array_equal(single.total, double.total)

@@ -23,14 +23,21 @@ def patterns(codes: IntArray) -> Iterator[tuple[tuple[bool, ...], IntArray]]:
 
 
 def pattern_sums(
-    matrix: AnyArray, rows: IntArray | None, codes: IntArray, weights: Array | None, shift: Array, cells: bool
+    matrix: AnyArray,
+    rows: IntArray | None,
+    codes: IntArray,
+    weights: Array | None,
+    shift: Array,
+    *,
+    cells: bool,
+    double: bool,
 ) -> PatternSums:
     """Sums over the samples with one missing-label pattern, read a chunk at a time.
 
     Of ``matrix`` (n, d) only ``rows`` (k,) are read (None: all), with ``codes`` (k, factors) and ``weights`` (k,).
     They are summed around ``shift`` (d,), and by cell too if ``cells``. Of very many float32 samples the scatter of a
-    chunk is summed in single precision, which takes half the time; errors of about 1e-7 of a chunk average out over
-    the chunks.
+    chunk is summed in single precision unless ``double``, which takes half the time; errors of about 1e-7 of a chunk
+    average out over the chunks.
     """
     n, d = len(codes), matrix.shape[1]
     weight = np.ones(n) if weights is None else weights
@@ -42,7 +49,7 @@ def pattern_sums(
     sums = {k: np.zeros((len(levels), d)) for k, (levels, _) in local.items()}
     places = {k: np.empty(len(levels), dtype=np.int64) for k, (levels, _) in local.items()}
     scatter, room = np.zeros((d, d)), np.empty((min(n, sample_matrix.CHUNK_ROWS), d))
-    single = np.empty(room.shape, np.float32) if matrix.dtype == np.float32 and n >= MANY_ROWS else None
+    single = np.empty(room.shape, np.float32) if matrix.dtype == np.float32 and n >= MANY_ROWS and not double else None
     for piece, values in sample_matrix.chunks(matrix, rows):
         values = np.subtract(values, shift, out=room[: len(values)])
         w = None if weights is None else weights[piece]
