@@ -12,6 +12,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # "as" marks what the package hands on
+    from jointplda.errors import ClusterError as ClusterError
     from jointplda.errors import DataWarning as DataWarning
     from jointplda.errors import FileError as FileError
     from jointplda.errors import InputError as InputError
@@ -36,7 +37,15 @@ if TYPE_CHECKING:  # "as" marks what the package hands on
 __version__ = version("jointplda")
 
 _NAMES = {
-    "errors": ("DataWarning", "FileError", "InputError", "InputTypeError", "JointPLDAError", "TooLargeError"),
+    "errors": (
+        "ClusterError",
+        "DataWarning",
+        "FileError",
+        "InputError",
+        "InputTypeError",
+        "JointPLDAError",
+        "TooLargeError",
+    ),
     "estimators.automatic": ("JointPLDACV",),
     "estimators.joint": ("JointPLDA",),
     "estimators.pipeline": ("Pipeline", "make_pipeline"),

@@ -4,7 +4,8 @@ JointPLDAError
 ├── InputError (also ValueError)        samples, labels or settings that cannot be used
 │   └── InputTypeError (also TypeError)     samples of a kind that cannot be used
 ├── FileError (also ValueError)         a file that is damaged, foreign, or cannot hold what it should
-└── TooLargeError (also MemoryError)    a crossing of labels that does not fit in memory
+├── TooLargeError (also MemoryError)    a crossing of labels that does not fit in memory
+└── ClusterError (also RuntimeError)    other processes or machines that could not do their part
 
 DataWarning (UserWarning)               the fit goes on, but the data do not support all that was asked
 └── MildWarning                         the same, of no consequence where settings are chosen automatically
@@ -100,6 +101,10 @@ class FileError(JointPLDAError, ValueError):
 
 class TooLargeError(JointPLDAError, MemoryError):
     """The exact solution would need more memory than is allowed."""
+
+
+class ClusterError(JointPLDAError, RuntimeError):
+    """Other processes or machines could not do their part of the work."""
 
 
 class DataWarning(Explained, UserWarning):

@@ -12,7 +12,8 @@ from jointplda._disk_rows import DiskRows
 from jointplda.model.statistics import encode_all
 from jointplda.passes import training
 from jointplda.passes.census import Census
-from jointplda.passes.learned_steps import Passes, learned_front_end
+from jointplda.passes.learned_steps import learned_front_end, summed
+from jointplda.passes.readers import Room, SourceReader
 from jointplda.passes.sources import ArraySource
 from jointplda.passes.speaker_sample import drawn_speakers, gathered
 from jointplda.passes.training import fit_in_passes
@@ -125,9 +126,8 @@ def auc(model, X, who):
 
 def test_what_does_not_fit_goes_to_files(monkeypatch, tmp_path):
     X, s, c = samples()
-    source = ArraySource(X, s, c)
-    passes = Passes(source, Census.of(source), room=1e3, folder=tmp_path, callback=None)
-    statistics = passes.statistics((), cells=True)
+    reader = SourceReader(ArraySource(X, s, c), Room(1e3, tmp_path))
+    statistics = summed(reader, Census.of(reader), (), cells=True)
     assert isinstance(statistics.parts[True,].cells.sums, DiskRows)
     assert list(tmp_path.iterdir())
     del statistics
@@ -140,11 +140,10 @@ def test_what_does_not_fit_goes_to_files(monkeypatch, tmp_path):
 )
 def test_steps_learn_from_moments_what_they_learn_from_samples(step):
     X, s, _ = samples()
-    source = ArraySource(X, s, rows=50)
-    passes = Passes(source, Census.of(source), room=np.inf, folder=None, callback=None)
+    reader = SourceReader(ArraySource(X, s, rows=50))
     expected = Scale().fit(X)
     expected = (expected, step.fit(expected.transform(X), s))
-    found = learned_front_end(FrontEnd("given", (Scale(), step)), passes, ())
+    found = learned_front_end(FrontEnd("given", (Scale(), step)), reader, Census.of(reader), ())
     assert found[1].n_features_in_ == D
     images = [steps[1].transform(steps[0].transform(X)) for steps in (found, expected)]
     signs = np.sign(np.sum(images[0] * images[1], axis=0))
@@ -165,7 +164,7 @@ def test_a_census_counts():
     X, s, c = samples(missing=0.2)
     c = np.stack([c, np.roll(c, 3)], axis=1)
     source = ArraySource(X, s, c, rows=13)
-    census = Census.of(source)
+    census = Census.of(SourceReader(source))
     codes, labels, names = encode_all(s, c, len(X))
     assert (census.labels, census.conditions, census.n_samples) == (labels, names, len(X))
     assert np.array_equal(np.concatenate([census.codes(chunk) for chunk in source.chunks()]), codes)
@@ -181,7 +180,7 @@ def test_a_census_counts():
 def test_speakers_heard_in_several_channels_come_first():
     X, s, c = samples(speakers=400, nested=True)
     c[s == s[0]] = ["en", "fr", "de", "es", "en", "fr"]
-    census = Census.of(ArraySource(X, s, c))
+    census = Census.of(SourceReader(ArraySource(X, s, c)))
     assert census.crossed.sum() == 1
     for seed in range(5):
         rng = np.random.default_rng(seed)
@@ -195,10 +194,10 @@ def test_speakers_heard_in_several_channels_come_first():
 def test_one_speaker_does_not_fill_the_sample():
     X, s, c = samples(speakers=200)
     s[:600] = "somebody"
-    source = ArraySource(X, s, c, rows=100)
-    census, rng = Census.of(source), np.random.default_rng(0)
+    reader = SourceReader(ArraySource(X, s, c, rows=100))
+    census, rng = Census.of(reader), np.random.default_rng(0)
     chosen = drawn_speakers(census, 500, rng)
-    sample = gathered(source, census, chosen, 500, rng)
+    sample = gathered(reader, census, chosen, 500, rng)
     assert np.bincount(sample.speakers).max() < 30
     assert len(np.unique(sample.speakers)) > 50
 

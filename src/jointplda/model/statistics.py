@@ -3,12 +3,14 @@
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import add
 from os import PathLike
 from typing import Any
 
 import numpy as np
 
 from jointplda import sample_matrix
+from jointplda._pairwise import merged_pairwise
 from jointplda._typing import AnyArray, Array, BoolArray, IntArray
 from jointplda.errors import Advice, InputError
 from jointplda.labels import MISSING, ConditionColumns, conditions, encode, match_conditions
@@ -147,18 +149,9 @@ class Statistics:
     @classmethod
     def sum(cls, statistics: Iterable["Statistics"]) -> "Statistics":
         """Add many statistics as a pairwise tree, which needs fewer merges than adding them one after the other."""
-        tree: list[tuple[int, Statistics]] = []
-        for subtotal in statistics:
-            depth = 0
-            while tree and tree[-1][0] == depth:
-                subtotal = tree.pop()[1] + subtotal
-                depth += 1
-            tree.append((depth, subtotal))
-        if not tree:
+        total = merged_pairwise(statistics, add)
+        if total is None:
             raise InputError("Expected at least one chunk of samples, got none.")
-        total = tree.pop()[1]
-        while tree:
-            total = tree.pop()[1] + total
         return total
 
     def __add__(self, other: "Statistics") -> "Statistics":

@@ -12,8 +12,9 @@ from jointplda._typing import Array, BoolArray, IntArray
 from jointplda.errors import InputError
 from jointplda.labels import MISSING
 from jointplda.model.statistics import encode_all
-from jointplda.passes.sources import LabelledChunk, SampleSource
-from jointplda.progress import Progress, ProgressCallback
+from jointplda.passes.readers import Reader
+from jointplda.passes.sources import LabelledChunk
+from jointplda.progress import Progress
 
 
 @dataclass(frozen=True)
@@ -45,39 +46,28 @@ class Census:
     _numbers: tuple[dict[Hashable, int], ...] = field(repr=False)
 
     @classmethod
-    def of(cls, source: SampleSource, callback: ProgressCallback | None = None) -> "Census":
+    def of(cls, reader: Reader) -> "Census":
         """Read all samples once; the last ``Progress`` of the stage "census" has the census as its detail."""
-        counting = _Counting(source.n_features)
-        for chunk in counted(source, "census", callback):
-            counting.add(chunk)
-        census = counting.census()
-        if callback is not None:
-            callback(Progress("census", census.n_samples, census.n_samples, census))
+        counting = Counting(reader.n_features)
+        census = reader.made(counting).census()
+        if reader.callback is not None:
+            number = census.n_samples if reader.n_shards == 1 else reader.n_shards
+            reader.callback(Progress(counting.stage, number, number, census))
         return census
 
     def codes(self, chunk: LabelledChunk) -> IntArray:
         """Positions (n, 1 + conditions) of the labels of a chunk in ``labels``; -1 for a missing channel."""
-        codes, labels, _ = encode_all(chunk.speakers, _given(chunk), len(chunk.X))
-        return _renumbered(codes, labels, self._numbers)
+        codes, labels, _ = encoded(chunk)
+        return renumbered(codes, labels, self._numbers)
 
 
-def counted(source: SampleSource, stage: str, callback: ProgressCallback | None) -> Iterator[LabelledChunk]:
-    """The chunks of a source; ``callback`` is called after each with the number of samples read."""
-    done = 0
-    for chunk in source.chunks():
-        yield chunk
-        done += len(chunk.X)
-        if callback is not None:
-            callback(Progress(stage, done, source.n_samples))
-    if callback is not None and done != source.n_samples:
-        callback(Progress(stage, done, done))
+def encoded(chunk: LabelledChunk) -> tuple[IntArray, tuple[tuple[Hashable, ...], ...], tuple[str, ...]]:
+    """Codes (n, 1 + conditions) of the labels of a chunk, its labels of each factor, and its conditions."""
+    channels = chunk.channels if chunk.channels.names else None
+    return encode_all(chunk.speakers, channels, len(chunk.X))
 
 
-def _given(chunk: LabelledChunk) -> Any:
-    return chunk.channels if chunk.channels.names else None
-
-
-def _renumbered(
+def renumbered(
     codes: IntArray, labels: tuple[tuple[Hashable, ...], ...], numbers: tuple[dict[Hashable, int], ...]
 ) -> IntArray:
     """Codes of a chunk, which are positions in its own labels, as positions by ``numbers``."""
@@ -88,8 +78,37 @@ def _renumbered(
     return result
 
 
-class _Counting:
-    """A census that goes on."""
+@dataclass(frozen=True)
+class Counting:
+    """The pass that counts.
+
+    Attributes
+    ----------
+    n_features : int
+        Dimension d of the embeddings.
+    """
+
+    n_features: int
+
+    stage = "census"
+
+    def read(self, chunks: Iterator[LabelledChunk], shard: int) -> "_Counts":
+        """Count the samples of a shard."""
+        counts = _Counts(self.n_features)
+        for chunk in chunks:
+            counts.add(chunk)
+        return counts
+
+    def merged(self, first: "_Counts", second: "_Counts") -> "_Counts":
+        """Counts of both."""
+        both = _Counts(self.n_features)
+        both.join(first)
+        both.join(second)
+        return both
+
+
+class _Counts:
+    """A census that goes on; its speakers and channels are in the order in which they were found."""
 
     def __init__(self, n_features: int) -> None:
         self.n, self.total = 0, np.zeros(n_features)
@@ -101,36 +120,62 @@ class _Counting:
 
     def add(self, chunk: LabelledChunk) -> None:
         """Count a chunk."""
-        codes, labels, names = encode_all(chunk.speakers, _given(chunk), len(chunk.X))
-        if self.names is None:
-            self.names, self.numbers = names, [{} for _ in labels]
-            self.first = np.zeros((0, len(names)), dtype=np.int64)
-        if names != self.names or chunk.X.shape[1] != len(self.total):
-            raise InputError(
-                f"expected {len(self.total)} dimensions and the condition(s) {', '.join(self.names) or 'none'} in all "
-                f"chunks, got {chunk.X.shape[1]} and {', '.join(names) or 'none'}.",
-                parameter="source",
-            )
-        for own, numbers in zip(labels, self.numbers, strict=True):
-            for label in own:
-                numbers.setdefault(label, len(numbers))
-        self._count(_renumbered(codes, labels, tuple(self.numbers)))
+        codes, labels, names = encoded(chunk)
+        self._expect(names, chunk.X.shape[1])
+        self._number(labels)
+        codes = renumbered(codes, labels, tuple(self.numbers))
+        np.add.at(self.counts, codes[:, 0], 1)
+        self._hear(codes)
         for _, values in sample_matrix.chunks(sample_matrix.as_matrix(chunk.X)):
             self.total += values.sum(axis=0)
             np.minimum(self.low, values.min(axis=0), out=self.low)
             np.maximum(self.high, values.max(axis=0), out=self.high)
         self.n += len(codes)
 
-    def _count(self, codes: IntArray) -> None:
-        """Count samples by speaker, and remember who was heard in another channel than before."""
+    def join(self, other: "_Counts") -> None:
+        """Count what another census has counted."""
+        if other.names is None:
+            return
+        self._expect(other.names, len(other.total))
+        labels = tuple(tuple(numbers) for numbers in other.numbers)
+        self._number(labels)
+        known = len(labels[0])
+        codes = np.column_stack([np.arange(known), other.first[:known]])
+        codes = renumbered(codes, labels, tuple(self.numbers))
+        self.counts[codes[:, 0]] += other.counts[:known]
+        self.crossed[codes[:, 0]] |= other.crossed[:known]
+        self._hear(codes)
+        self.total = self.total + other.total
+        self.low, self.high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
+        self.n += other.n
+
+    def _expect(self, names: tuple[str, ...], n_features: int) -> None:
+        """Raise unless samples have the dimension and the conditions of those before."""
+        if self.names is None:
+            self.names, self.numbers = names, [{} for _ in range(1 + len(names))]
+            self.first = np.zeros((0, len(names)), dtype=np.int64)
+        if names != self.names or n_features != len(self.total):
+            raise InputError(
+                f"expected {len(self.total)} dimensions and the condition(s) {', '.join(self.names) or 'none'} in all "
+                f"chunks, got {n_features} and {', '.join(names) or 'none'}.",
+                parameter="source",
+            )
+
+    def _number(self, labels: tuple[tuple[Hashable, ...], ...]) -> None:
+        """Number the labels that are new, and make room for their speakers."""
+        for own, numbers in zip(labels, self.numbers, strict=True):
+            for label in own:
+                numbers.setdefault(label, len(numbers))
         known, number = len(self.counts), len(self.numbers[0])
         if number > known:
             room = max(number, 2 * known) - known
             self.counts = np.append(self.counts, np.zeros(room, dtype=np.int64))
             self.crossed = np.append(self.crossed, np.zeros(room, dtype=np.bool_))
             self.first = np.concatenate([self.first, np.full((room, self.first.shape[1]), MISSING)])
+
+    def _hear(self, codes: IntArray) -> None:
+        """Remember who was heard in another channel than before."""
         speakers = codes[:, 0]
-        np.add.at(self.counts, speakers, 1)
         for k in range(self.first.shape[1]):
             channel, first = codes[:, k + 1], self.first[:, k]
             new = (channel != MISSING) & (first[speakers] == MISSING)

@@ -14,7 +14,8 @@ from jointplda.estimators.estimator_checks import generator, unchanged_by_errors
 from jointplda.estimators.pipeline import Pipeline
 from jointplda.model.statistics import Statistics
 from jointplda.passes.census import Census
-from jointplda.passes.learned_steps import Passes, learned_front_end
+from jointplda.passes.learned_steps import learned_front_end, summed
+from jointplda.passes.readers import Reader, Room, SourceReader
 from jointplda.passes.sources import SampleSource
 from jointplda.passes.speaker_sample import drawn_speakers, gathered
 from jointplda.preprocessing.front_ends import GIVEN, FrontEnd
@@ -68,20 +69,28 @@ def fit_in_passes(
         The same object, fitted.
     """
     check_number("memory", memory, LEAST_MEMORY)
-    where = None if folder is None else Path(folder)
+    room = Room(SUMS_SHARE * memory, None if folder is None else Path(folder))
+    return fit_by(SourceReader(source, room, callback), model, memory)
+
+
+def fit_by(reader: Reader, model: Model, memory: float) -> Model:
+    """Fit a model to samples whose passes a ``reader`` makes, with so many bytes of memory in this process.
+
+    The model and the memory are as in ``fit_in_passes``.
+    """
+    check_number("memory", memory, LEAST_MEMORY)
     with unchanged_by_errors(model):
-        census = Census.of(source, callback)
-        passes = Passes(source, census, room=SUMS_SHARE * memory, folder=where, callback=callback)
+        census = Census.of(reader)
         if isinstance(model, JointPLDACV):
-            recipe, calibration, sampled = _chosen(model, passes, memory)
+            recipe, calibration, sampled = _chosen(model, reader, census, memory)
             settings = recipe.settings
             give_back()  # what the search took
-            steps = learned_front_end(recipe.front_end, passes, sampled)
-            statistics = passes.statistics(steps, cells=bool(settings.interaction))
+            steps = learned_front_end(recipe.front_end, reader, census, sampled)
+            statistics = summed(reader, census, steps, cells=bool(settings.interaction))
             return model._fit_choice(settings, calibration, Whole(steps, statistics))
         if isinstance(model, BasePLDA):
-            return model.fit_statistics(passes.statistics((), cells=_interacts(model)))
-        return _fitted_pipeline(model, passes)
+            return model.fit_statistics(summed(reader, census, (), cells=_interacts(model)))
+        return _fitted_pipeline(model, reader, census)
 
 
 def statistics_in_passes(
@@ -105,10 +114,10 @@ def statistics_in_passes(
         Whether to sum by cell too, which a fit with an interaction needs, and so does adding up large statistics.
     """
     check_number("memory", memory, LEAST_MEMORY)
-    census = Census.of(source, callback)
-    where = None if folder is None else Path(folder)
-    passes = Passes(source, census, room=SUMS_SHARE * memory, folder=where, callback=callback)
-    return passes.statistics(steps, cells=cells and bool(census.conditions))
+    room = Room(SUMS_SHARE * memory, None if folder is None else Path(folder))
+    reader = SourceReader(source, room, callback)
+    census = Census.of(reader)
+    return summed(reader, census, steps, cells=cells and bool(census.conditions))
 
 
 def _interacts(model: BasePLDA) -> bool:
@@ -116,15 +125,15 @@ def _interacts(model: BasePLDA) -> bool:
 
 
 def _chosen(
-    model: JointPLDACV, passes: Passes, memory: float
+    model: JointPLDACV, reader: Reader, census: Census, memory: float
 ) -> tuple[Recipe, AffineCalibration | None, tuple[Any, ...]]:
     """What held-out speakers of the sample decide, and the front end that the sample taught."""
-    rows = sample_rows(passes.source.n_features, memory)
+    rows = sample_rows(reader.n_features, memory)
     rng = generator(0 if model.random_state is None else model.random_state).spawn(1)[0]
-    speakers = drawn_speakers(passes.census, rows, rng)
-    sample = gathered(passes.source, passes.census, speakers, rows, rng, passes.callback)
-    if passes.callback is not None and not speakers.all():
-        passes.callback(Progress("sample", len(sample.X), len(sample.X), sample))
+    speakers = drawn_speakers(census, rows, rng)
+    sample = gathered(reader, census, speakers, rows, rng)
+    if reader.callback is not None and not speakers.all():
+        reader.callback(Progress("sample", len(sample.X), len(sample.X), sample))
     channels = sample.channels if sample.channels.names else None
     recipe, calibration, whole = model._choose(sample.X, sample.speakers, channels)
     return recipe, calibration, whole.steps
@@ -135,14 +144,14 @@ def sample_rows(n_features: int, memory: float) -> int:
     return max(LEAST_ROWS, int(SEARCH_SHARE * memory / (8.0 * SEARCH_COPIES * n_features)))
 
 
-def _fitted_pipeline(pipeline: Pipeline, passes: Passes) -> Pipeline:
+def _fitted_pipeline(pipeline: Pipeline, reader: Reader, census: Census) -> Pipeline:
     """The steps of a pipeline learned one after the other, and its model fitted to what they make of the samples."""
     *steps, (_, model) = pipeline.steps
     if not isinstance(model, BasePLDA) or not all(isinstance(step, Step) for _, step in steps):
         names = ", ".join(type(step).__name__ for _, step in pipeline.steps)
         problem = f"expected steps of jointplda.preprocessing, then JointPLDA or PLDA, got {names}."
         raise InputError(problem, parameter="model", remedy=IN_A_SEARCH)
-    learned = learned_front_end(FrontEnd(GIVEN, tuple(step for _, step in steps)), passes, ())
-    model.fit_statistics(passes.statistics(learned, cells=_interacts(model)))
+    learned = learned_front_end(FrontEnd(GIVEN, tuple(step for _, step in steps)), reader, census, ())
+    model.fit_statistics(summed(reader, census, learned, cells=_interacts(model)))
     pipeline.steps = [*((name, step) for (name, _), step in zip(steps, learned, strict=True)), pipeline.steps[-1]]
     return pipeline

@@ -1,0 +1,6 @@
+"""Training on the workers of a Dask cluster: shards of the samples are read where the workers are, and merged."""
+
+from jointplda.cluster.cluster_fits import fit_on_cluster, statistics_on_cluster
+from jointplda.cluster.file_shards import FileShard, file_shards
+
+__all__ = ["FileShard", "file_shards", "fit_on_cluster", "statistics_on_cluster"]

@@ -1,0 +1,69 @@
+"""Statistics of shards and fits to them, whose passes the workers of a cluster make."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from jointplda.cluster.cluster_reader import ClusterReader
+from jointplda.cluster.connection import connected
+from jointplda.errors import InputError
+from jointplda.model.statistics import Statistics
+from jointplda.passes.fit import Model, fit_by
+from jointplda.passes.sources import SampleSource
+from jointplda.passes.summing import LevelSums
+from jointplda.progress import ProgressCallback
+
+
+def fit_on_cluster(
+    model: Model,
+    shards: Sequence[SampleSource],
+    cluster: Any,
+    *,
+    memory: float = 2e9,
+    callback: ProgressCallback | None = None,
+) -> Model:
+    """Fit a model to shards that the workers of a Dask cluster read.
+
+    The passes are those of ``passes.fit.fit_in_passes``: workers make them, a shard at a time, and merge what they
+    found; the settings are chosen and EM runs in this process. The result does not depend on the number of workers,
+    nor on which of them does what or is lost on the way.
+
+    Parameters
+    ----------
+    model : JointPLDACV, JointPLDA, PLDA, or a Pipeline of steps and JointPLDA or PLDA
+        As in ``passes.fit.fit_in_passes``.
+    shards : sequence of SampleSource
+        The samples, such as ``file_shards`` makes. Their order counts, to rounding.
+    cluster : str or distributed.Client
+        The address of a scheduler, or a client of it.
+    memory : float
+        Bytes that the search for settings may take in this process; the merged statistics come on top.
+    callback : callable, optional
+        Called with a ``Progress`` after every shard, counted in shards; its stage says what the pass is for, and its
+        detail is the address of the worker. A search and EM call the model's own callback.
+
+    Returns
+    -------
+    model
+        The same object, fitted.
+    """
+    with connected(cluster) as client:
+        return fit_by(ClusterReader(client, shards, callback), model, memory)
+
+
+def statistics_on_cluster(
+    shards: Sequence[SampleSource], cluster: Any, *, cells: bool = False, callback: ProgressCallback | None = None
+) -> Statistics:
+    """Sum shards up to ``Statistics`` on the workers of a Dask cluster.
+
+    Parameters
+    ----------
+    shards, cluster, callback
+        As in ``fit_on_cluster``.
+    cells : bool
+        Whether to sum by cell too, which a fit with an interaction needs.
+    """
+    with connected(cluster) as client:
+        found = ClusterReader(client, shards, callback).made(LevelSums("statistics", (), cells=cells))
+    if found is None:
+        raise InputError("expected samples, got none.", parameter="shards")
+    return found.statistics

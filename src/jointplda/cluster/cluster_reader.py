@@ -1,0 +1,127 @@
+"""Passes over shards on the workers of a cluster, and the tree in which workers merge what they made."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from uuid import uuid4
+
+from jointplda.cluster.connection import completed, worker_name
+from jointplda.errors import Advice, ClusterError, FileError, JointPLDAError
+from jointplda.passes.readers import Pass, check_shards, read_shard, shard_name
+from jointplda.passes.sources import SampleSource
+from jointplda.progress import Progress, ProgressCallback
+
+Part = TypeVar("Part")
+
+
+@dataclass(frozen=True)
+class ClusterReader:
+    """Has workers read shards, one task for each, and merge what a pass makes of them.
+
+    The parts are merged pairwise, neighbours first: the result does not depend on which worker did what, nor on workers
+    that were lost, whose tasks others do again. It is that of ``ShardReader``, to the bit.
+
+    Attributes
+    ----------
+    client : distributed.Client
+    shards : sequence of SampleSource
+    callback : callable or None
+        Called with a ``Progress`` after every shard, counted in shards; its detail is the address of the worker.
+    """
+
+    client: Any
+    shards: Sequence[SampleSource]
+    callback: ProgressCallback | None = None
+
+    room = None
+
+    def __post_init__(self) -> None:
+        check_shards(self.shards)
+
+    @property
+    def n_features(self) -> int:
+        """Dimension d of the embeddings."""
+        return self.shards[0].n_features
+
+    @property
+    def n_shards(self) -> int:
+        """Number of shards."""
+        return len(self.shards)
+
+    def made(self, one: Pass[Part]) -> Part:
+        """What a pass makes of all samples."""
+        name = f"jointplda {one.stage} {uuid4().hex}"
+
+        def submit(what: str, work: Callable[..., Any], *given: Any, urgent: int = 1) -> Any:
+            return self.client.submit(work, *given, key=f"{name} {what}", priority=urgent)
+
+        shared = submit("pass", _same, one)  # a task, and no scattered data, which would be lost with a worker
+        parts = [submit(f"shard {i}", _part, shared, shard, i, urgent=0) for i, shard in enumerate(self.shards)]
+        notes = [submit(f"note {i}", _note, part) for i, part in enumerate(parts)]
+        futures, level = [shared, *parts, *notes], parts
+        while len(level) > 1:
+            pairs = zip(level[::2], level[1::2], strict=False)
+            merged = [submit(f"merge {len(futures)} {i}", _merged, shared, *pair) for i, pair in enumerate(pairs)]
+            futures += merged
+            level = merged + level[len(level) // 2 * 2 :]
+        try:
+            whole: Part = self._awaited(one.stage, parts, notes, level[0])
+            return whole
+        finally:
+            self.client.cancel(futures)  # no worker goes on with what nobody awaits
+
+    def _awaited(self, stage: str, parts: list[Any], notes: list[Any], whole: Any) -> Any:
+        """The result, after reports of progress; the error of a shard is raised as soon as it is known."""
+        names = {part.key: shard_name(shard, i) for i, (part, shard) in enumerate(zip(parts, self.shards, strict=True))}
+        done = 0
+        for future, found in completed(self.client, [*notes, whole], names):
+            if isinstance(found, _Failure):
+                raise found.error
+            if future.key == whole.key:
+                result = found
+            else:
+                done += 1
+                if self.callback is not None:
+                    self.callback(Progress(stage, done, len(notes), found))
+        return result
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """What a task comes to that fails; a task that raises would fill the log of its worker."""
+
+    error: JointPLDAError
+
+
+def _same(one: Any) -> Any:
+    return one
+
+
+def _part(one: Pass[Any], shard: SampleSource, number: int) -> Any:
+    """What a pass makes of a shard."""
+    try:
+        return read_shard(one, shard, number)
+    except FileError as error:
+        where = f"The worker {worker_name()} read it; every worker must reach the file under the same path."
+        return _Failure(FileError(error.problem, remedy=error.remedy or Advice(where, where)))
+    except JointPLDAError as error:
+        return _Failure(error)
+    except Exception as error:
+        problem = f"{shard_name(shard, number)}: {type(error).__name__} on the worker {worker_name()}: {error}"
+        return _Failure(ClusterError(problem))
+
+
+def _note(part: Any) -> Any:
+    """The worker that made a part, or its failure."""
+    return part if isinstance(part, _Failure) else worker_name()
+
+
+def _merged(one: Pass[Any], first: Any, second: Any) -> Any:
+    """The part of two runs of neighbouring shards, or the first failure."""
+    for part in (first, second):
+        if isinstance(part, _Failure):
+            return part
+    try:
+        return one.merged(first, second)
+    except JointPLDAError as error:
+        return _Failure(error)

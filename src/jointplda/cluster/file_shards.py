@@ -1,0 +1,140 @@
+"""Shards of samples in files, which a worker opens by path when it reads them."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from jointplda._typing import Names
+from jointplda._validation import check_number
+from jointplda.embedding_table import EmbeddingTable
+from jointplda.errors import FileError, InputError
+from jointplda.formats import EmbeddingStream, open_embeddings
+from jointplda.formats.text import PathLikeStr
+from jointplda.labels import ConditionColumns
+from jointplda.passes.sources import LabelledChunk
+
+
+@dataclass(frozen=True)
+class FileShard:
+    """Rows of a file of embeddings, with the columns that name their speakers and channels.
+
+    Attributes
+    ----------
+    path : str
+        The file, under the path that every worker knows it by.
+    speaker : str
+        The column of the speakers.
+    channels : tuple of str
+        The columns of the channels, one for each condition.
+    labels : str or None
+        A file of labels to join by id, as in ``formats.open_embeddings``.
+    n_features : int
+        Dimension d of the embeddings.
+    start : int
+        The first row.
+    stop : int or None
+        The row after the last; None for all that follow.
+    """
+
+    path: str
+    speaker: str
+    channels: tuple[str, ...]
+    labels: str | None
+    n_features: int
+    start: int = 0
+    stop: int | None = None
+
+    @property
+    def n_samples(self) -> int | None:
+        """Number of samples; None where only a pass tells."""
+        return None if self.stop is None else self.stop - self.start
+
+    def chunks(self) -> Iterator[LabelledChunk]:
+        """All samples, a chunk at a time."""
+        stream = _opened(self.path, self.labels)
+        rows = self.stop if stream.n_samples is None or self.stop is None else stream.n_samples
+        if stream.n_features != self.n_features or (self.stop or 0) > (rows or 0):
+            raise FileError(
+                f"{self.path}: expected {self.stop or 'some'} rows of dimension {self.n_features} or more rows, got "
+                f"{stream.n_samples} of dimension {stream.n_features}; the file was changed after its shards were made."
+            )
+        for table in stream.chunks(start=self.start, stop=self.stop):
+            channels = tuple(self._column(table, name) for name in self.channels)
+            yield LabelledChunk(table.X, self._column(table, self.speaker), ConditionColumns(self.channels, channels))
+
+    def __str__(self) -> str:
+        return self.path if self.stop is None else f"{self.path}, rows {self.start} to {self.stop - 1}"
+
+    def _column(self, table: EmbeddingTable, name: str) -> Names:
+        if name not in table.columns:
+            there = ", ".join(map(repr, table.columns)) or "none"
+            raise InputError(f"{self.path}: expected a label column {name!r}, got the column(s) {there}.")
+        return table.columns[name]
+
+
+def file_shards(
+    paths: Iterable[PathLikeStr],
+    *,
+    speaker: str = "speaker",
+    channels: Sequence[str] = (),
+    labels: PathLikeStr | None = None,
+    rows: int | None = None,
+) -> list[FileShard]:
+    """Divide files of embeddings into shards.
+
+    Parameters
+    ----------
+    paths : iterable of paths
+        Files that ``formats.open_embeddings`` reads. They are opened here for their size, and on the workers under the
+        same absolute path.
+    speaker : str
+        The column of the speakers.
+    channels : sequence of str
+        The columns of the channels, one for each condition.
+    labels : path, optional
+        A file of labels to join by id. Every worker reads all of it; columns in the files of embeddings are faster.
+    rows : int, optional
+        Rows of a shard; the last shard of a file may have fewer. By default a file is a shard.
+
+    Returns
+    -------
+    shards : list of FileShard
+    """
+    if rows is not None:
+        check_number("rows", rows, 1, whole=True)
+    if isinstance(channels, str):
+        raise InputError(f"expected a sequence of column names, got the text {channels!r}.", parameter="channels")
+    where = None if labels is None else str(Path(labels).resolve())
+    shards = []
+    for path in paths:
+        absolute = str(Path(path).resolve())
+        stream = _opened(absolute, where)
+        if rows is not None and stream.n_samples is None:
+            problem = f"{path}: only reading tells how many rows it has, so it is one shard; leave out the number."
+            raise InputError(problem, parameter="rows")
+        n = stream.n_samples
+        starts = [0] if n is None else range(0, n, rows or n)
+        stops = [None] if n is None else [min(start + (rows or n), n) for start in starts]
+        for start, stop in zip(starts, stops, strict=True):
+            shards.append(FileShard(absolute, speaker, tuple(channels), where, stream.n_features, start, stop))
+    return shards
+
+
+def _opened(path: str, labels: str | None) -> EmbeddingStream:
+    """A file, opened once for several of its shards as long as it does not change."""
+    return _opened_once(path, labels, *(_state(each) for each in (path, labels)))
+
+
+@lru_cache(maxsize=2)
+def _opened_once(path: str, labels: str | None, *states: tuple[int, int] | None) -> EmbeddingStream:
+    return open_embeddings(path, labels)
+
+
+def _state(path: str | None) -> tuple[int, int] | None:
+    """Size and time of the last change of a file; None where there is none."""
+    try:
+        found = None if path is None else Path(path).stat()
+    except OSError:
+        return None
+    return None if found is None else (found.st_size, found.st_mtime_ns)
