@@ -38,7 +38,7 @@ def cluster():
     dask = pytest.importorskip("dask")
     options = {"processes": True, "dashboard_address": None, "host": "127.0.0.1"}
     with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 2}),
+        dask.config.set({"distributed.scheduler.allowed-failures": 2, "distributed.comm.timeouts.connect": "2s"}),
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, **options) as local,
     ):
         yield local.scheduler_address

@@ -50,40 +50,41 @@ class ClusterReader:
 
     def made(self, one: Pass[Part]) -> Part:
         """What a pass makes of all samples."""
+        notes, whole, names = self._submitted(one)
+        done = 0
+        try:
+            for future, found in completed(self.client, [*notes, whole], names):
+                if isinstance(found, _Failure):
+                    raise found.error
+                if future.key == whole.key:
+                    result: Part = found
+                    continue
+                done += 1
+                if self.callback is not None:
+                    self.callback(Progress(one.stage, done, len(notes), found))
+            return result
+        finally:
+            self.client.cancel([*notes, whole])  # no worker goes on with what nobody awaits
+
+    def _submitted(self, one: Pass[Any]) -> tuple[list[Any], Any, dict[str, str]]:
+        """Tasks that tell who read each shard, the task of the whole, and the names of the tasks that read, by key.
+
+        The parts are not held here, so that workers drop them as soon as they are merged.
+        """
         name = f"jointplda {one.stage} {uuid4().hex}"
 
         def submit(what: str, work: Callable[..., Any], *given: Any, urgent: int = 1) -> Any:
             return self.client.submit(work, *given, key=f"{name} {what}", priority=urgent)
 
         shared = submit("pass", _same, one)  # a task, and no scattered data, which would be lost with a worker
-        parts = [submit(f"shard {i}", _part, shared, shard, i, urgent=0) for i, shard in enumerate(self.shards)]
-        notes = [submit(f"note {i}", _note, part) for i, part in enumerate(parts)]
-        futures, level = [shared, *parts, *notes], parts
+        level = [submit(f"shard {i}", _part, shared, shard, i, urgent=0) for i, shard in enumerate(self.shards)]
+        names = {part.key: shard_name(shard, i) for i, (part, shard) in enumerate(zip(level, self.shards, strict=True))}
+        notes, depth = [submit(f"note {i}", _note, part) for i, part in enumerate(level)], 0
         while len(level) > 1:
-            pairs = zip(level[::2], level[1::2], strict=False)
-            merged = [submit(f"merge {len(futures)} {i}", _merged, shared, *pair) for i, pair in enumerate(pairs)]
-            futures += merged
-            level = merged + level[len(level) // 2 * 2 :]
-        try:
-            whole: Part = self._awaited(one.stage, parts, notes, level[0])
-            return whole
-        finally:
-            self.client.cancel(futures)  # no worker goes on with what nobody awaits
-
-    def _awaited(self, stage: str, parts: list[Any], notes: list[Any], whole: Any) -> Any:
-        """The result, after reports of progress; the error of a shard is raised as soon as it is known."""
-        names = {part.key: shard_name(shard, i) for i, (part, shard) in enumerate(zip(parts, self.shards, strict=True))}
-        done = 0
-        for future, found in completed(self.client, [*notes, whole], names):
-            if isinstance(found, _Failure):
-                raise found.error
-            if future.key == whole.key:
-                result = found
-            else:
-                done += 1
-                if self.callback is not None:
-                    self.callback(Progress(stage, done, len(notes), found))
-        return result
+            depth, pairs = depth + 1, zip(level[::2], level[1::2], strict=False)
+            merged = [submit(f"merge {depth} {i}", _merged, shared, *pair) for i, pair in enumerate(pairs)]
+            level = merged + level[len(merged) * 2 :]
+        return notes, level[0], names
 
 
 @dataclass(frozen=True)

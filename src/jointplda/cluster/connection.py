@@ -11,7 +11,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
-from jointplda.errors import ClusterError
+from jointplda.errors import ClusterError, JointPLDAError
 
 CONNECTING = 10.0  # seconds
 PATIENCE = 60.0  # seconds without any worker
@@ -111,6 +111,10 @@ def completed(client: Any, futures: Sequence[Any], names: Mapping[str, str]) -> 
         ) from None
     except (asyncio.CancelledError, CancelledError, distributed.comm.CommClosedError):
         raise ClusterError("the connection to the scheduler was lost, or somebody cancelled the tasks.") from None
+    except JointPLDAError:
+        raise
+    except Exception as error:
+        raise ClusterError(f"a worker could not take up its task: {type(error).__name__}: {error}") from None
 
 
 @contextmanager
