@@ -20,13 +20,13 @@ from jointplda import (
     make_pipeline,
 )
 from jointplda.cluster import connection, file_shards, fit_on_cluster, statistics_on_cluster
-from jointplda.passes import fit as fit_module
+from jointplda.passes import training
 from jointplda.passes.census import Census
-from jointplda.passes.fit import fit_by
 from jointplda.passes.readers import ShardReader
 from jointplda.passes.sources import ArraySource
 from jointplda.passes.speaker_sample import drawn_speakers, gathered
 from jointplda.passes.summing import LevelSums
+from jointplda.passes.training import fit_by
 from jointplda.preprocessing import LDA, LengthNorm, Whiten
 from worlds.shards import Broken, Deadly, Slow, samples, written
 
@@ -108,7 +108,7 @@ def test_fits_are_those_of_one_process(cluster, world, model, fit_options):
 
 def test_a_sample_of_speakers_does_not_depend_on_the_workers(cluster, world, monkeypatch):
     X, *_, shards = world
-    monkeypatch.setattr(fit_module, "sample_rows", lambda *given: 300)
+    monkeypatch.setattr(training, "sample_rows", lambda *given: 300)
     found = fit_on_cluster(JointPLDACV(front_end=[LengthNorm()]), shards, cluster)
     alone = fit_by(ShardReader(shards), JointPLDACV(front_end=[LengthNorm()]), 2e9)
     assert found.held_out_cllr_ == alone.held_out_cllr_
@@ -157,7 +157,7 @@ def test_what_is_wrong_with_a_shard_is_one_error_that_names_it(cluster, world, t
         fit_on_cluster(JointPLDA(), shards, cluster)
 
     written(tmp_path, X, s, c)
-    with pytest.raises(InputError, match=r"shard \d .*expected a label column 'room', got .*'speaker', 'language'"):
+    with pytest.raises(InputError, match=r"shard \d .*expected a label column 'room', got .*'speaker'"):
         fit_on_cluster(JointPLDA(), file_shards(paths, channels=["room"]), cluster)
 
     bad = X.copy()
@@ -210,6 +210,27 @@ def test_clusters_that_cannot_do_it(cluster, world, monkeypatch):
     monkeypatch.setattr(connection, "import_module", lambda name: __import__("there_is_none"))
     with pytest.raises(ClusterError, match=r'needs the package distributed: pip install "jointplda\[dask\]"'):
         statistics_on_cluster(shards, cluster)
+
+
+def test_shards_of_files(tmp_path):
+    X, s, c = samples()
+    s[5] = ""
+    paths = written(tmp_path, X, s, c)
+    shards = file_shards(paths, channels=["language"], rows=70, allow_missing=True)
+    assert [(shard.start, shard.stop) for shard in shards[:4]] == [(0, 70), (70, 140), (140, 180), (0, 70)]
+    chunks = [chunk for shard in shards for chunk in shard.chunks()]
+    assert np.array_equal(np.concatenate([chunk.X for chunk in chunks]), np.delete(X, 5, axis=0))
+    assert np.array_equal(np.concatenate([chunk.channels.values[0] for chunk in chunks]), np.delete(c, 5))
+    with pytest.raises(InputError, match=r"part 0.npz: no speaker of '0-5' \(1 in all\).*allow_missing=True leaves"):
+        list(file_shards(paths)[0].chunks())
+    with pytest.raises(InputError, match="expected a sequence of column names, got the text 'language'"):
+        file_shards(paths, channels="language")
+    with pytest.raises(FileError, match="no such file"):
+        file_shards([tmp_path / "none.npz"])
+    table = tmp_path / "labels.tsv"
+    table.write_text("id\tspeaker\n" + "".join(f"0-{i}\tx{i % 3}\n" for i in range(180)))
+    (chunk,) = file_shards(paths[:1], labels=table)[0].chunks()
+    assert chunk.speakers.tolist() == [f"x{i % 3}" for i in range(180)]
 
 
 def test_a_very_frequent_speaker_is_thinned_by_shard(world):

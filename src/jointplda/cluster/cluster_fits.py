@@ -7,9 +7,9 @@ from jointplda.cluster.cluster_reader import ClusterReader
 from jointplda.cluster.connection import connected
 from jointplda.errors import InputError
 from jointplda.model.statistics import Statistics
-from jointplda.passes.fit import Model, fit_by
 from jointplda.passes.sources import SampleSource
 from jointplda.passes.summing import LevelSums
+from jointplda.passes.training import Model, fit_by
 from jointplda.progress import ProgressCallback
 
 
@@ -23,14 +23,14 @@ def fit_on_cluster(
 ) -> Model:
     """Fit a model to shards that the workers of a Dask cluster read.
 
-    The passes are those of ``passes.fit.fit_in_passes``: workers make them, a shard at a time, and merge what they
+    The passes are those of ``passes.training.fit_in_passes``: workers make them, a shard at a time, and merge what they
     found; the settings are chosen and EM runs in this process. The result does not depend on the number of workers,
     nor on which of them does what or is lost on the way.
 
     Parameters
     ----------
     model : JointPLDACV, JointPLDA, PLDA, or a Pipeline of steps and JointPLDA or PLDA
-        As in ``passes.fit.fit_in_passes``.
+        As in ``passes.training.fit_in_passes``.
     shards : sequence of SampleSource
         The samples, such as ``file_shards`` makes. Their order counts, to rounding.
     cluster : str or distributed.Client

@@ -5,10 +5,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+import numpy as np
+
+from jointplda._identifiers import listed
 from jointplda._typing import Names
 from jointplda._validation import check_number
 from jointplda.embedding_table import EmbeddingTable
-from jointplda.errors import FileError, InputError
+from jointplda.errors import FileError, InputError, Remedy
 from jointplda.formats import EmbeddingStream, open_embeddings
 from jointplda.formats.text import PathLikeStr
 from jointplda.labels import ConditionColumns
@@ -35,6 +38,8 @@ class FileShard:
         The first row.
     stop : int or None
         The row after the last; None for all that follow.
+    allow_missing : bool
+        Whether samples without a speaker are left out.
     """
 
     path: str
@@ -44,6 +49,7 @@ class FileShard:
     n_features: int
     start: int = 0
     stop: int | None = None
+    allow_missing: bool = False
 
     @property
     def n_samples(self) -> int | None:
@@ -53,15 +59,21 @@ class FileShard:
     def chunks(self) -> Iterator[LabelledChunk]:
         """All samples, a chunk at a time."""
         stream = _opened(self.path, self.labels)
-        rows = self.stop if stream.n_samples is None or self.stop is None else stream.n_samples
-        if stream.n_features != self.n_features or (self.stop or 0) > (rows or 0):
+        if stream.n_features != self.n_features or (stream.n_samples or np.inf) < (self.stop or 0):
             raise FileError(
-                f"{self.path}: expected {self.stop or 'some'} rows of dimension {self.n_features} or more rows, got "
+                f"{self.path}: expected at least {self.stop or 1} rows of dimension {self.n_features}, got "
                 f"{stream.n_samples} of dimension {stream.n_features}; the file was changed after its shards were made."
             )
         for table in stream.chunks(start=self.start, stop=self.stop):
-            channels = tuple(self._column(table, name) for name in self.channels)
-            yield LabelledChunk(table.X, self._column(table, self.speaker), ConditionColumns(self.channels, channels))
+            speakers = self._column(table, self.speaker)
+            kept = np.flatnonzero(speakers != "")
+            if len(kept) < len(speakers) and not self.allow_missing:
+                ids = listed(table.ids[speakers == ""])
+                effect = "leaves them out"
+                raise InputError(f"{self.path}: no speaker of {ids}.", remedy=Remedy("allow_missing", True, effect))
+            channels = tuple(self._column(table, name)[kept] for name in self.channels)
+            if len(kept):
+                yield LabelledChunk(table.X[kept], speakers[kept], ConditionColumns(self.channels, channels))
 
     def __str__(self) -> str:
         return self.path if self.stop is None else f"{self.path}, rows {self.start} to {self.stop - 1}"
@@ -80,6 +92,7 @@ def file_shards(
     channels: Sequence[str] = (),
     labels: PathLikeStr | None = None,
     rows: int | None = None,
+    allow_missing: bool = False,
 ) -> list[FileShard]:
     """Divide files of embeddings into shards.
 
@@ -96,6 +109,8 @@ def file_shards(
         A file of labels to join by id. Every worker reads all of it; columns in the files of embeddings are faster.
     rows : int, optional
         Rows of a shard; the last shard of a file may have fewer. By default a file is a shard.
+    allow_missing : bool
+        Whether samples without a speaker are left out.
 
     Returns
     -------
@@ -106,7 +121,7 @@ def file_shards(
     if isinstance(channels, str):
         raise InputError(f"expected a sequence of column names, got the text {channels!r}.", parameter="channels")
     where = None if labels is None else str(Path(labels).resolve())
-    shards = []
+    shards: list[FileShard] = []
     for path in paths:
         absolute = str(Path(path).resolve())
         stream = _opened(absolute, where)
@@ -116,8 +131,10 @@ def file_shards(
         n = stream.n_samples
         starts = [0] if n is None else range(0, n, rows or n)
         stops = [None] if n is None else [min(start + (rows or n), n) for start in starts]
-        for start, stop in zip(starts, stops, strict=True):
-            shards.append(FileShard(absolute, speaker, tuple(channels), where, stream.n_features, start, stop))
+        columns = (speaker, tuple(channels), where, stream.n_features)
+        shards += [
+            FileShard(absolute, *columns, start, stop, allow_missing) for start, stop in zip(starts, stops, strict=True)
+        ]
     return shards
 
 
