@@ -34,17 +34,6 @@ distributed = pytest.importorskip("distributed")
 
 
 @pytest.fixture(scope="module")
-def cluster():
-    dask = pytest.importorskip("dask")
-    options = {"processes": True, "dashboard_address": None, "host": "127.0.0.1"}
-    with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 2, "distributed.comm.timeouts.connect": "2s"}),
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, **options) as local,
-    ):
-        yield local.scheduler_address
-
-
-@pytest.fixture(scope="module")
 def world(tmp_path_factory):
     folder = tmp_path_factory.mktemp("shards")
     X, s, c = samples()
@@ -149,7 +138,7 @@ def test_what_is_wrong_with_a_shard_is_one_error_that_names_it(cluster, world, t
         fit_on_cluster(JointPLDA(), shards, cluster)
 
     paths[1].write_bytes(b"PAR1 of another world" * 100)
-    with pytest.raises(FileError, match=r"^shard [23] \(.*part 1.parquet, rows .*\): .*The worker tcp://127"):
+    with pytest.raises(FileError, match=r"^shard [23] \(.*part 1.parquet, rows .*\): .*by the worker tcp://127"):
         fit_on_cluster(JointPLDA(), shards, cluster)
 
     written(tmp_path, X[:, :5], s, c)

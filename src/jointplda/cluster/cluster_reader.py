@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from jointplda.cluster.connection import completed, worker_name
-from jointplda.errors import Advice, ClusterError, FileError, JointPLDAError
+from jointplda.cluster.connection import Failure, completed, failure, worker_name
 from jointplda.passes.readers import Pass, check_shards, read_shard, shard_name
 from jointplda.passes.sources import SampleSource
 from jointplda.progress import Progress, ProgressCallback
@@ -54,8 +53,6 @@ class ClusterReader:
         done = 0
         try:
             for future, found in completed(self.client, [*notes, whole], names):
-                if isinstance(found, _Failure):
-                    raise found.error
                 if future.key == whole.key:
                     result: Part = found
                     continue
@@ -87,13 +84,6 @@ class ClusterReader:
         return notes, level[0], names
 
 
-@dataclass(frozen=True)
-class _Failure:
-    """What a task comes to that fails; a task that raises would fill the log of its worker."""
-
-    error: JointPLDAError
-
-
 def _same(one: Any) -> Any:
     return one
 
@@ -102,27 +92,21 @@ def _part(one: Pass[Any], shard: SampleSource, number: int) -> Any:
     """What a pass makes of a shard."""
     try:
         return read_shard(one, shard, number)
-    except FileError as error:
-        where = f"The worker {worker_name()} read it; every worker must reach the file under the same path."
-        return _Failure(FileError(error.problem, remedy=error.remedy or Advice(where, where)))
-    except JointPLDAError as error:
-        return _Failure(error)
     except Exception as error:
-        problem = f"{shard_name(shard, number)}: {type(error).__name__} on the worker {worker_name()}: {error}"
-        return _Failure(ClusterError(problem))
+        return failure(error, shard_name(shard, number))
 
 
 def _note(part: Any) -> Any:
     """The worker that made a part, or its failure."""
-    return part if isinstance(part, _Failure) else worker_name()
+    return part if isinstance(part, Failure) else worker_name()
 
 
 def _merged(one: Pass[Any], first: Any, second: Any) -> Any:
     """The part of two runs of neighbouring shards, or the first failure."""
     for part in (first, second):
-        if isinstance(part, _Failure):
+        if isinstance(part, Failure):
             return part
     try:
         return one.merged(first, second)
-    except JointPLDAError as error:
-        return _Failure(error)
+    except Exception as error:
+        return failure(error, "merging")

@@ -7,11 +7,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
-from jointplda.errors import ClusterError, JointPLDAError
+from jointplda.errors import Advice, ClusterError, FileError, JointPLDAError
 
 CONNECTING = 10.0  # seconds
 PATIENCE = 60.0  # seconds without any worker
@@ -86,6 +87,29 @@ def worker_name() -> str:
     return str(_package().get_worker().address)
 
 
+@dataclass(frozen=True)
+class Failure:
+    """What a task comes to that fails; a task that raises would fill the log of its worker.
+
+    Attributes
+    ----------
+    error : JointPLDAError
+        What the client raises.
+    """
+
+    error: JointPLDAError
+
+
+def failure(error: Exception, what: str) -> Failure:
+    """The failure of a task that did ``what`` on this worker."""
+    if isinstance(error, FileError):
+        where = f"It was found by the worker {worker_name()}; every worker must reach a file under the same path."
+        return Failure(type(error)(error.problem, remedy=error.remedy or Advice(where, where)))
+    if isinstance(error, JointPLDAError):
+        return Failure(error)
+    return Failure(ClusterError(f"{what}: {type(error).__name__} on the worker {worker_name()}: {error}"))
+
+
 def completed(client: Any, futures: Sequence[Any], names: Mapping[str, str]) -> Iterator[tuple[Any, Any]]:
     """Futures as they are done, and what they came to; what stops them is an error of this package.
 
@@ -97,7 +121,10 @@ def completed(client: Any, futures: Sequence[Any], names: Mapping[str, str]) -> 
         while waiting.count():
             batch = waiting.next_batch(block=False)
             for future in batch:
-                yield future, future.result()
+                found = future.result()
+                if isinstance(found, Failure):
+                    raise found.error
+                yield future, found
             if not batch:
                 time.sleep(POLL)
             if batch or (time.monotonic() - seen > 1.0 and client.scheduler_info()["workers"]):

@@ -58,31 +58,41 @@ class FileShard:
 
     def chunks(self) -> Iterator[LabelledChunk]:
         """All samples, a chunk at a time."""
-        stream = _opened(self.path, self.labels)
-        if stream.n_features != self.n_features or (stream.n_samples or np.inf) < (self.stop or 0):
-            raise FileError(
-                f"{self.path}: expected at least {self.stop or 1} rows of dimension {self.n_features}, got "
-                f"{stream.n_samples} of dimension {stream.n_features}; the file was changed after its shards were made."
-            )
-        for table in stream.chunks(start=self.start, stop=self.stop):
-            speakers = self._column(table, self.speaker)
+        for table in self.tables():
+            speakers = self.column(table, self.speaker)
             kept = np.flatnonzero(speakers != "")
             if len(kept) < len(speakers) and not self.allow_missing:
                 ids = listed(table.ids[speakers == ""])
                 effect = "leaves them out"
                 raise InputError(f"{self.path}: no speaker of {ids}.", remedy=Remedy("allow_missing", True, effect))
-            channels = tuple(self._column(table, name)[kept] for name in self.channels)
+            channels = tuple(self.column(table, name)[kept] for name in self.channels)
             if len(kept):
                 yield LabelledChunk(table.X[kept], speakers[kept], ConditionColumns(self.channels, channels))
 
-    def __str__(self) -> str:
-        return self.path if self.stop is None else f"{self.path}, rows {self.start} to {self.stop - 1}"
+    def tables(self) -> Iterator[EmbeddingTable]:
+        """All rows with their ids and columns, a chunk at a time."""
+        stream = self.stream
+        if stream.n_features != self.n_features or (stream.n_samples or np.inf) < (self.stop or 0):
+            raise FileError(
+                f"{self.path}: expected at least {self.stop or 1} rows of dimension {self.n_features}, got "
+                f"{stream.n_samples} of dimension {stream.n_features}; the file was changed after its shards were made."
+            )
+        return stream.chunks(start=self.start, stop=self.stop)
 
-    def _column(self, table: EmbeddingTable, name: str) -> Names:
+    @property
+    def stream(self) -> EmbeddingStream:
+        """The whole file, opened."""
+        return _opened(self.path, self.labels)
+
+    def column(self, table: EmbeddingTable, name: str) -> Names:
+        """The labels of some rows in a column."""
         if name not in table.columns:
             there = ", ".join(map(repr, table.columns)) or "none"
             raise InputError(f"{self.path}: expected a label column {name!r}, got the column(s) {there}.")
         return table.columns[name]
+
+    def __str__(self) -> str:
+        return self.path if self.stop is None else f"{self.path}, rows {self.start} to {self.stop - 1}"
 
 
 def file_shards(
@@ -140,7 +150,7 @@ def file_shards(
 
 def _opened(path: str, labels: str | None) -> EmbeddingStream:
     """A file, opened once for several of its shards as long as it does not change."""
-    return _opened_once(path, labels, *(_state(each) for each in (path, labels)))
+    return _opened_once(path, labels, *(file_state(each) for each in (path, labels)))
 
 
 @lru_cache(maxsize=2)
@@ -148,7 +158,7 @@ def _opened_once(path: str, labels: str | None, *states: tuple[int, int] | None)
     return open_embeddings(path, labels)
 
 
-def _state(path: str | None) -> tuple[int, int] | None:
+def file_state(path: str | None) -> tuple[int, int] | None:
     """Size and time of the last change of a file; None where there is none."""
     try:
         found = None if path is None else Path(path).stat()

@@ -1,9 +1,10 @@
 """Writing a matrix of scores block by block, from the beginning or from where an earlier run was stopped."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
@@ -25,6 +26,47 @@ BAND_NUMBERS = 2**23
 WRITERS = 2  # one waits for the disk while the other copies
 
 
+@dataclass(frozen=True)
+class BlockTarget:
+    """Where blocks are written, by this process or by others.
+
+    Attributes
+    ----------
+    path : Path
+        The file or folder that they are to become.
+    store : ScoreStore
+    journal : Journal
+    """
+
+    path: Path
+    store: ScoreStore
+    journal: Journal
+
+    def write(self, number: int, block: AnyArray) -> None:
+        """Write a block, and mark it when it is on disk."""
+        check_scores(block, self.path)
+        self.store.write(number, block)
+        self.journal.mark(number)
+
+
+Makers = Callable[[ScoreBlocks, BlockTarget, Sequence[int]], Generator[Any]]
+"""Computes and writes the blocks of some numbers, and gives a detail for reports of progress after each."""
+
+
+def in_this_process(blocks: ScoreBlocks, target: BlockTarget, numbers: Sequence[int]) -> Generator[None]:
+    """Compute blocks one after the other; some are still being written when the next is computed."""
+    pending: deque[Future[None]] = deque()
+    with ThreadPoolExecutor(WRITERS) as pool:
+        for number in numbers:
+            block = blocks.compute(*target.store.grid.slices(number))
+            if len(pending) == WRITERS:
+                pending.popleft().result()
+            pending.append(pool.submit(target.write, number, block))
+            yield None
+        for each in pending:
+            each.result()
+
+
 def write_blocks(
     path: str | PathLike[str],
     blocks: ScoreBlocks,
@@ -33,6 +75,7 @@ def write_blocks(
     kind: str | None = None,
     resume: bool = False,
     callback: ProgressCallback | None = None,
+    makers: Makers = in_this_process,
 ) -> None:
     """Compute a matrix of scores and write it block by block.
 
@@ -54,6 +97,8 @@ def write_blocks(
         refused if it was begun with another model, other samples or other settings.
     callback : callable, optional
         Called after every block with a ``jointplda.Progress``, counted in blocks.
+    makers : callable
+        Who computes and writes the blocks; by default this process.
     """
     kind = kind or matrix_kind(Path(path))
     target = checked_target(path, folder=kind == "zarr")
@@ -64,22 +109,10 @@ def write_blocks(
         finished = journal.finished()
         todo = [number for number in range(len(grid)) if number not in finished]
 
-        def write(number: int, block: AnyArray) -> None:
-            check_scores(block, target)
-            store.write(number, block)
-            journal.mark(number)
-
-        pending: deque[Future[None]] = deque()
-        with ThreadPoolExecutor(WRITERS) as pool:
-            for done, number in enumerate(todo, len(finished)):
-                block = blocks.compute(*grid.slices(number))
-                if len(pending) == WRITERS:
-                    pending.popleft().result()
-                pending.append(pool.submit(write, number, block))
+        with closing(makers(blocks, BlockTarget(target, store, journal), todo)) as made:
+            for done, detail in enumerate(made, len(finished)):
                 if callback is not None:
-                    callback(Progress("scores", done + 1, len(grid)))
-            for each in pending:
-                each.result()
+                    callback(Progress("scores", done + 1, len(grid), detail))
         store.publish(target)
         journal.discard()
 
