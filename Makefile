@@ -1,13 +1,16 @@
-# make demo and make test do all set-up themselves; they need Python 3.11 or later, and pip's usual index.
+# make demo, make cluster-demo and make test do all set-up themselves; they need Python 3.11 or later, and pip's usual index.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test test-all lint bench accuracy priors interaction docs picture clean
+.PHONY: demo cluster-demo test test-all lint bench accuracy priors interaction docs picture clean
 
 demo: $(VENV)/.run
 	$(BIN)/jointplda demo
+
+cluster-demo: $(VENV)/.cluster
+	$(BIN)/python examples/cluster_demo.py
 
 test: lint
 	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || \
@@ -57,6 +60,10 @@ $(VENV)/bin/python:
 
 $(VENV)/.run: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
+	touch $@
+
+$(VENV)/.cluster: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dask]"
 	touch $@
 
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt

@@ -25,8 +25,6 @@ from jointplda.passes.census import Census
 from jointplda.passes.readers import ShardReader
 from jointplda.passes.sources import ArraySource
 from jointplda.passes.speaker_sample import drawn_speakers, gathered
-from jointplda.passes.summing import LevelSums
-from jointplda.passes.training import fit_by
 from jointplda.preprocessing import LDA, LengthNorm, Whiten
 from worlds.shards import Broken, Deadly, Slow, samples, written
 
@@ -51,16 +49,11 @@ def same_bits(a, b):
     return a == b
 
 
-def locally(shards, cells=False):
-    """The statistics of the same shards in this process."""
-    return ShardReader(shards).made(LevelSums("statistics", (), cells=cells)).statistics
-
-
 def test_statistics_are_those_of_one_process(cluster, world):
     X, s, c, shards = world
     said = []
     found = statistics_on_cluster(shards, cluster, cells=True, callback=said.append)
-    assert same_bits(found, locally(shards, cells=True))
+    assert same_bits(found, statistics_on_cluster(shards, None, cells=True))
     whole = Statistics.from_samples(X, s, c, cells=True)
     assert (found.n_samples, set(found.labels[0])) == (len(X), set(whole.labels[0]))
     assert_allclose(found.mean, whole.mean, rtol=1e-12)
@@ -71,6 +64,7 @@ def test_statistics_are_those_of_one_process(cluster, world):
     assert [(one.stage, one.done, one.total) for one in said] == [
         ("statistics", k + 1, len(shards)) for k in range(len(shards))
     ]
+    assert len({one.detail for one in said}) == 2
     assert {one.detail[:15] for one in said} == {"tcp://127.0.0.1"}
     assert isinstance(said[0], Progress)
 
@@ -88,7 +82,7 @@ def test_fits_are_those_of_one_process(cluster, world, model, fit_options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = fit_on_cluster(model, shards, cluster).score_matrix(X[:40], X[40:90])
-        alone = fit_by(ShardReader(shards), model, 2e9).score_matrix(X[:40], X[40:90])
+        alone = fit_on_cluster(model, shards, None).score_matrix(X[:40], X[40:90])
         arguments = {"channels": c, **fit_options}
         whole = model.fit(X, s, **{k: v for k, v in arguments.items() if v is not None})
     assert found.tobytes() == alone.tobytes()
@@ -99,7 +93,7 @@ def test_a_sample_of_speakers_does_not_depend_on_the_workers(cluster, world, mon
     X, *_, shards = world
     monkeypatch.setattr(training, "sample_rows", lambda *given: 300)
     found = fit_on_cluster(JointPLDACV(front_end=[LengthNorm()]), shards, cluster)
-    alone = fit_by(ShardReader(shards), JointPLDACV(front_end=[LengthNorm()]), 2e9)
+    alone = fit_on_cluster(JointPLDACV(front_end=[LengthNorm()]), shards, None)
     assert found.held_out_cllr_ == alone.held_out_cllr_
     assert found.held_out_cllr_.speakers < 60
     assert found.score_matrix(X[:40], X[40:90]).tobytes() == alone.score_matrix(X[:40], X[40:90]).tobytes()
@@ -115,7 +109,7 @@ def test_killed_workers_change_nothing(cluster, world, tmp_path, capfd):
     model = JointPLDA(max_iter=3, tol=1.0)
     found = fit_on_cluster(model, deadly, cluster).log_likelihoods_
     assert len(list(tmp_path.glob("*/killed 0"))) == 2
-    assert found.tobytes() == fit_by(ShardReader(shards), model, 2e9).log_likelihoods_.tobytes()
+    assert found.tobytes() == fit_on_cluster(model, shards, None).log_likelihoods_.tobytes()
     assert capfd.readouterr().err == ""
 
 
@@ -180,7 +174,7 @@ def test_an_interrupt_cancels_the_tasks(cluster, world, tmp_path):
 def test_a_client_of_the_user_stays_open(cluster, world):
     *_, shards = world
     with distributed.Client(cluster, set_as_default=False) as client:
-        assert same_bits(statistics_on_cluster(shards[:3], client), locally(shards[:3]))
+        assert same_bits(statistics_on_cluster(shards[:3], client), statistics_on_cluster(shards[:3], None))
         assert client.status == "running"
 
 

@@ -2,6 +2,9 @@
 
 import os
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -136,3 +139,13 @@ def test_what_is_wrong_is_one_error(cluster, world, tmp_path, monkeypatch, capfd
 def tmp_path_of(folder, name):
     (folder / name).mkdir()
     return folder / name
+
+
+def test_the_demo_runs():
+    script = Path(__file__).parents[2] / "examples" / "cluster_demo.py"
+    sizes = ["--speakers", "60", "--shards", "3", "--test", "300"]
+    done = subprocess.run([sys.executable, script, *sizes], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for line in ("1,200 samples of 60 speakers in 3 files", "tcp://127.0.0.1", "90,000 scores of both are the same"):
+        assert line in done.stdout
+    assert "Error" not in done.stderr

@@ -1,12 +1,14 @@
 """Statistics of shards and fits to them, whose passes the workers of a cluster make."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from jointplda.cluster.cluster_reader import ClusterReader
 from jointplda.cluster.connection import connected
 from jointplda.errors import InputError
 from jointplda.model.statistics import Statistics
+from jointplda.passes.readers import Reader, ShardReader, check_shards
 from jointplda.passes.sources import SampleSource
 from jointplda.passes.summing import LevelSums
 from jointplda.passes.training import Model, fit_by
@@ -33,8 +35,8 @@ def fit_on_cluster(
         As in ``passes.training.fit_in_passes``.
     shards : sequence of SampleSource
         The samples, such as ``file_shards`` makes. Their order counts, to rounding.
-    cluster : str or distributed.Client
-        The address of a scheduler, or a client of it.
+    cluster : str, distributed.Client or None
+        The address of a scheduler, or a client of it. None has this process read the shards one after the other.
     memory : float
         Bytes that the search for settings may take in this process; the merged statistics come on top.
     callback : callable, optional
@@ -46,8 +48,8 @@ def fit_on_cluster(
     model
         The same object, fitted.
     """
-    with connected(cluster) as client:
-        return fit_by(ClusterReader(client, shards, callback), model, memory)
+    with _reader(shards, cluster, callback) as reader:
+        return fit_by(reader, model, memory)
 
 
 def statistics_on_cluster(
@@ -62,8 +64,19 @@ def statistics_on_cluster(
     cells : bool
         Whether to sum by cell too, which a fit with an interaction needs.
     """
-    with connected(cluster) as client:
-        found = ClusterReader(client, shards, callback).made(LevelSums("statistics", (), cells=cells))
+    with _reader(shards, cluster, callback) as reader:
+        found = reader.made(LevelSums("statistics", (), cells=cells))
     if found is None:
         raise InputError("expected samples, got none.", parameter="shards")
     return found.statistics
+
+
+@contextmanager
+def _reader(shards: Sequence[SampleSource], cluster: Any, callback: ProgressCallback | None) -> Iterator[Reader]:
+    """Who reads the shards: a cluster, or this process."""
+    if cluster is None:
+        yield ShardReader(shards, callback)
+        return
+    check_shards(shards)
+    with connected(cluster) as client:
+        yield ClusterReader(client, shards, callback)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from jointplda.cluster.connection import Failure, completed, failure, worker_name
-from jointplda.passes.readers import Pass, check_shards, read_shard, shard_name
+from jointplda.cluster.connection import Failure, completed, failure, shared, worker_name
+from jointplda.passes.readers import Pass, read_shard, shard_name
 from jointplda.passes.sources import SampleSource
 from jointplda.progress import Progress, ProgressCallback
 
@@ -33,9 +33,6 @@ class ClusterReader:
     callback: ProgressCallback | None = None
 
     room = None
-
-    def __post_init__(self) -> None:
-        check_shards(self.shards)
 
     @property
     def n_features(self) -> int:
@@ -73,19 +70,18 @@ class ClusterReader:
         def submit(what: str, work: Callable[..., Any], *given: Any, urgent: int = 1) -> Any:
             return self.client.submit(work, *given, key=f"{name} {what}", priority=urgent)
 
-        shared = submit("pass", _same, one)  # a task, and no scattered data, which would be lost with a worker
-        level = [submit(f"shard {i}", _part, shared, shard, i, urgent=0) for i, shard in enumerate(self.shards)]
+        passes = shared(self.client, one, f"{name} pass")
+        level = [
+            submit(f"shard {i}", _part, passes[i % len(passes)], shard, i, urgent=0)
+            for i, shard in enumerate(self.shards)
+        ]
         names = {part.key: shard_name(shard, i) for i, (part, shard) in enumerate(zip(level, self.shards, strict=True))}
         notes, depth = [submit(f"note {i}", _note, part) for i, part in enumerate(level)], 0
         while len(level) > 1:
             depth, pairs = depth + 1, zip(level[::2], level[1::2], strict=False)
-            merged = [submit(f"merge {depth} {i}", _merged, shared, *pair) for i, pair in enumerate(pairs)]
+            merged = [submit(f"merge {depth} {i}", _merged, passes[0], *pair) for i, pair in enumerate(pairs)]
             level = merged + level[len(merged) * 2 :]
         return notes, level[0], names
-
-
-def _same(one: Any) -> Any:
-    return one
 
 
 def _part(one: Pass[Any], shard: SampleSource, number: int) -> Any:

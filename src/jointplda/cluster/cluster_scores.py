@@ -13,7 +13,7 @@ from uuid import uuid4
 import numpy as np
 
 from jointplda._typing import AnyArray, Names
-from jointplda.cluster.connection import completed, connected, failure, worker_name
+from jointplda.cluster.connection import completed, connected, failure, shared, worker_name
 from jointplda.cluster.file_shards import FileShard, file_state
 from jointplda.embedding_table import EmbeddingTable
 from jointplda.errors import FileError, InputError
@@ -122,18 +122,17 @@ def _on_workers(client: Any, blocks: ScoreBlocks, target: BlockTarget, numbers: 
     """Have workers compute and write blocks; gives the worker of each."""
     name = f"jointplda scores {uuid4().hex}"
     begun = target.journal.begun()
-    shared = client.submit(_same, (blocks.compute, target, begun), key=f"{name} job")
-    futures = [client.submit(_written, shared, number, key=f"{name} block {number}") for number in numbers]
+    jobs = shared(client, (blocks.compute, target, begun), f"{name} job")
+    futures = [
+        client.submit(_written, jobs[i % len(jobs)], number, key=f"{name} block {number}")
+        for i, number in enumerate(numbers)
+    ]
     names = {future.key: f"block {number}" for future, number in zip(futures, numbers, strict=True)}
     try:
         for _, worker in completed(client, futures, names):
             yield worker
     finally:
         client.cancel(futures)
-
-
-def _same(job: Any) -> Any:
-    return job
 
 
 def _written(job: Any, number: int) -> Any:

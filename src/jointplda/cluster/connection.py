@@ -4,6 +4,7 @@ import asyncio
 import logging
 import platform
 import time
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
@@ -85,6 +86,21 @@ def without_workers() -> ClusterError:
 def worker_name() -> str:
     """The address of the worker that runs this."""
     return str(_package().get_worker().address)
+
+
+def shared(client: Any, value: Any, name: str) -> list[Any]:
+    """A value that many tasks need, as tasks that bring it to one worker after the other, so that these spread.
+
+    A value that was scattered would be lost with its worker; a task is done again.
+    """
+    number = max(1, len(client.nthreads()))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sending large graph")  # steps of many dimensions, lists of speakers
+        return [client.submit(_same, value, key=f"{name} for {i}", priority=1) for i in range(number)]
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 @dataclass(frozen=True)
