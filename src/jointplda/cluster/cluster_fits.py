@@ -25,14 +25,14 @@ def fit_on_cluster(
 ) -> Model:
     """Fit a model to shards that the workers of a Dask cluster read.
 
-    The passes are those of ``passes.training.fit_in_passes``: workers make them, a shard at a time, and merge what they
+    The passes are those of ``passes.fit_in_passes``: workers make them, a shard at a time, and merge what they
     found; the settings are chosen and EM runs in this process. The result does not depend on the number of workers,
     nor on which of them does what or is lost on the way.
 
     Parameters
     ----------
     model : JointPLDACV, JointPLDA, PLDA, or a Pipeline of steps and JointPLDA or PLDA
-        As in ``passes.training.fit_in_passes``.
+        As in ``passes.fit_in_passes``.
     shards : sequence of SampleSource
         The samples, such as ``file_shards`` makes. Their order counts, to rounding.
     cluster : str, distributed.Client or None
@@ -53,19 +53,26 @@ def fit_on_cluster(
 
 
 def statistics_on_cluster(
-    shards: Sequence[SampleSource], cluster: Any, *, cells: bool = False, callback: ProgressCallback | None = None
+    shards: Sequence[SampleSource],
+    cluster: Any,
+    steps: Sequence[Any] = (),
+    *,
+    cells: bool = True,
+    callback: ProgressCallback | None = None,
 ) -> Statistics:
-    """Sum shards up to ``Statistics`` on the workers of a Dask cluster.
+    """Sum shards up to ``Statistics`` on the workers of a Dask cluster, in one pass.
 
     Parameters
     ----------
     shards, cluster, callback
         As in ``fit_on_cluster``.
+    steps : sequence of fitted transformers
+        What the samples go through before they are summed.
     cells : bool
-        Whether to sum by cell too, which a fit with an interaction needs.
+        Whether to sum by cell too, which a fit with an interaction needs, if there are channels.
     """
     with _reader(shards, cluster, callback) as reader:
-        found = reader.made(LevelSums("statistics", (), cells=cells))
+        found = reader.made(LevelSums("statistics", tuple(steps), cells=cells))
     if found is None:
         raise InputError("expected samples, got none.", parameter="shards")
     return found.statistics

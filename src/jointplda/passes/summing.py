@@ -158,7 +158,8 @@ class LevelSums:
                 X = after(self.steps, chunk)
                 shift = X.mean(axis=0) if shift is None else shift
                 channels = chunk.channels if self.conditions and chunk.channels.names else None
-                sums = Statistics.from_samples(X, chunk.speakers, channels, shift=shift, cells=self.cells)
+                cells = self.cells and channels is not None
+                sums = Statistics.from_samples(X, chunk.speakers, channels, shift=shift, cells=cells)
                 yield RangedStatistics(sums, X.min(axis=0), X.max(axis=0))
 
         return merged_pairwise(each(), add)
