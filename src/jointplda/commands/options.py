@@ -127,6 +127,10 @@ memory = cloup.option(
     help="Memory that the work may take, such as 2GB. What needs more is read in passes; settings are then chosen "
     "on a sample of their speakers.",
 )  # fmt: skip
+scheduler = cloup.option(
+    "--dask", "scheduler", metavar="ADDRESS",
+    help="Scheduler of a Dask cluster, such as tcp://10.0.0.1:8786, whose workers read the files.",
+)  # fmt: skip
 draws = cloup.option(
     "--draws", type=click.IntRange(0), metavar="N", default=1000, show_default=True,
     help="Bootstrap draws of speakers for the intervals; 0 for no intervals.",

@@ -79,9 +79,9 @@ def bar(messages: Messages, what: str) -> Iterator[ProgressCallback]:
 
 
 @contextmanager
-def pass_progress(messages: Messages) -> Iterator[ProgressCallback]:
+def pass_progress(messages: Messages, unit: str = "samples") -> Iterator[ProgressCallback]:
     """A callback for passes over samples: a bar on a terminal, else a line every few seconds, with the rate."""
-    shown = _Bar() if messages.shows_progress else _Lines(messages)
+    shown = _Bar(unit) if messages.shows_progress else _Lines(messages, unit)
     try:
         yield shown
     finally:
@@ -91,14 +91,15 @@ def pass_progress(messages: Messages) -> Iterator[ProgressCallback]:
 class _Bar:
     """A bar of the pass that goes on; it is gone when the pass is done, so that others can draw."""
 
-    def __init__(self) -> None:
+    def __init__(self, unit: str) -> None:
+        self.unit = unit
         self.display: rich_progress.Progress | None = None
 
     def __call__(self, progress: Progress) -> None:
         if self.display is None:
             columns = (
                 *rich_progress.Progress.get_default_columns(),
-                rich_progress.TextColumn("{task.completed:,.0f} samples, {task.speed:,.0f}/s"),
+                rich_progress.TextColumn(f"{{task.completed:,.0f}} {self.unit}, {{task.speed:,.3g}}/s"),
             )
             self.display = rich_progress.Progress(*columns, console=Console(file=sys.stderr), transient=True)
             self.display.add_task(progress.stage, total=progress.total)
@@ -117,8 +118,9 @@ class _Bar:
 class _Lines:
     """A line every few seconds."""
 
-    def __init__(self, messages: Messages) -> None:
-        self.messages, self.stage, self.began, self.last = messages, "", 0.0, time.monotonic()
+    def __init__(self, messages: Messages, unit: str) -> None:
+        self.messages, self.unit = messages, unit
+        self.stage, self.began, self.last = "", 0.0, time.monotonic()
 
     def __call__(self, progress: Progress) -> None:
         now = time.monotonic()
@@ -129,7 +131,7 @@ class _Lines:
             total = progress.total
             whole = "" if total is None else f" of {total:,}"
             left = "" if total is None else f", {seconds_text((total - progress.done) / rate)} left"
-            self.messages.info(f"{self.stage}: {progress.done:,}{whole} samples, {rate:,.0f}/s{left}")
+            self.messages.info(f"{self.stage}: {progress.done:,}{whole} {self.unit}, {rate:,.3g}/s{left}")
 
     def stop(self) -> None:
         """Nothing is left on the screen."""

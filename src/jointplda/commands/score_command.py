@@ -53,6 +53,7 @@ from jointplda.file_kinds import FILE_KINDS, MATRICES, kind_of
     cloup.option("--raw", is_flag=True, help="Do not apply the calibration that is stored in the model."),
     cloup.option("--calibration", type=options.IN_FILE,
                  help="Calibration file to apply (see jointplda calibrate); add --raw if it was fitted to raw scores."),
+    options.scheduler,
 )  # fmt: skip
 @options.common
 def command(
@@ -74,6 +75,10 @@ def command(
     if resume and (not all_pairs or kind not in MATRICES):
         raise click.UsageError(
             f"--resume: only matrices of --all can be gone on with ({', '.join(MATRICES)}), not {kind}."
+        )
+    if values["scheduler"] and (not all_pairs or kind != "zarr" or values["models"] or values["calibration"]):
+        raise click.UsageError(
+            "--dask: workers score --all pairs of samples into a .zarr folder; leave out --models and --calibration."
         )
     from jointplda.commands.score_run import Scoring
 

@@ -14,9 +14,12 @@ from jointplda._identifiers import as_names, listed, positions
 from jointplda._typing import Array, IntArray, Names
 from jointplda.calibration import load_calibration
 from jointplda.calibration.calibration_file import Calibration
+from jointplda.cluster import score_on_cluster
+from jointplda.commands.cluster_input import shards_of
 from jointplda.commands.data_input import LabelColumn, conditions_of
 from jointplda.commands.messages import Messages
 from jointplda.commands.model_facts import scoring_model, training_channels
+from jointplda.commands.options import LabelOptions
 from jointplda.commands.progress_display import bar
 from jointplda.embedding_table import EmbeddingTable
 from jointplda.estimators.pipeline import Pipeline
@@ -58,9 +61,13 @@ class Scoring:
     allow_missing: bool
     force: bool
     resume: bool
+    scheduler: str | None
 
     def write(self) -> None:
         """Score the trials of a list, or all pairs, and write the scores."""
+        if self.scheduler is not None:
+            self._write_on_cluster(self.scheduler)
+            return
         stored = scoring_model(self._pipe).calibration_
         if self._calibration is not None and stored is not None and not self.raw:
             text = "the calibration stored in the model is applied before --calibration; --raw leaves it out."
@@ -96,6 +103,18 @@ class Scoring:
                 raise click.ClickException(text) from None
         left_out = len(names.left_out) if self.kind == "bosaris" else 0
         return len(names.models) * len(names.samples) - left_out
+
+    def _write_on_cluster(self, scheduler: str) -> None:
+        """Have the workers of a cluster write the scores of all pairs of samples."""
+        labels = LabelOptions(labels=self.labels, speaker="", channels=self.channels, allow_missing=self.allow_missing)
+        enroll = shards_of([self.enroll], labels)
+        test = enroll if self.test is None else shards_of([self.test], labels)
+        if self.force and not self.resume:
+            discard_unfinished(self.out)
+        settings = {"resume": self.resume, **self._settings}
+        with bar(self.messages, "scoring") as callback:
+            score_on_cluster(self.out, self.model, enroll, test, scheduler, callback=callback, **settings)
+        self.messages.info(f"scores written to {self.out}")
 
     @cached_property
     def _calibration(self) -> Calibration | None:

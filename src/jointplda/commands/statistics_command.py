@@ -28,6 +28,7 @@ from jointplda.commands.messages import Messages
     cloup.option("--front-end", type=options.IN_FILE, metavar="MODEL",
                  help="Model file whose preprocessing the embeddings go through first; it is stored with the sums."),
     options.memory,
+    options.scheduler,
 )  # fmt: skip
 @options.common
 def command(messages: Messages, /, out: Path, force: bool, **values: Any) -> None:
@@ -43,8 +44,8 @@ def command(messages: Messages, /, out: Path, force: bool, **values: Any) -> Non
     """  # noqa: D301
     options.check_new(out, force)
     of_sums = options.are_sums(values["data"], values["speaker"])
-    if of_sums and (values["labels"] or values["channels"] or values["front_end"]):
-        raise click.UsageError("--labels, --channel and --front-end: are for embeddings; DATA holds statistics.")
+    if of_sums and (values["labels"] or values["channels"] or values["front_end"] or values["scheduler"]):
+        raise click.UsageError("--labels, --channel, --front-end, --dask: are for embeddings; DATA holds statistics.")
     from jointplda.commands.statistics_run import sum_up
 
     sum_up(options.taken(options.LabelOptions, values), messages, out=out, of_sums=of_sums, **values)

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import click
 
+from jointplda.cluster import statistics_on_cluster
+from jointplda.commands.cluster_input import shards_of
 from jointplda.commands.console import print_facts, print_json
 from jointplda.commands.data_input import SampleReader
 from jointplda.commands.messages import Messages
@@ -24,6 +26,7 @@ def sum_up(
     of_sums: bool,
     front_end: Path | None,
     memory: float | None,
+    scheduler: str | None,
     out: Path,
     as_json: bool,
 ) -> None:
@@ -40,9 +43,13 @@ def sum_up(
                 f"{data[0]}: has {source.n_features} dimensions, but the preprocessing of {front_end} was made for "
                 f"{width}. Use embeddings of the same extractor."
             )
-        with pass_progress(messages) as callback:
-            transformers = [step for _, step in steps]
-            statistics = statistics_in_passes(source, transformers, memory=bytes_allowed, callback=callback)
+        transformers = [step for _, step in steps]
+        with pass_progress(messages, "shards" if scheduler else "samples") as callback:
+            if scheduler:
+                shards, cells = shards_of(data, labels), bool(labels.channels)
+                statistics = statistics_on_cluster(shards, scheduler, transformers, cells=cells, callback=callback)
+            else:
+                statistics = statistics_in_passes(source, transformers, memory=bytes_allowed, callback=callback)
     write_statistics(out, statistics, steps)
     channels = dict(zip(statistics.conditions, statistics.n_channels, strict=True))
     names = [type(step).__name__ for _, step in steps]

@@ -45,6 +45,7 @@ class TrainRequest(options.LabelOptions):
     data: tuple[Path, ...]
     given: Mapping[str, Any]
     memory: float | None
+    scheduler: str | None
     out: Path | None
     plan: bool
     of_sums: bool
@@ -88,6 +89,7 @@ class TrainRequest(options.LabelOptions):
     *MODEL,
     options.budget,
     options.memory,
+    options.scheduler,
     options.seed,
     cloup.option("--resume", type=options.IN_FILE, help="Model file to continue from, with its preprocessing, ranks "
                  "and priors."),
@@ -142,6 +144,8 @@ def _check(request: TrainRequest, ctx: click.Context) -> None:
             f"{request.data[0]}: holds statistics, whose samples cannot be held out, preprocessed, labelled or planned "
             f"for. Give settings of your own ({_listed(CHOSEN[:3])}, ...), or --no-auto; or train on embeddings."
         )
+    if request.scheduler and (request.resume or request.of_sums or request.plan):
+        raise click.UsageError("--dask: workers read embeddings for a new model; leave out --resume and --plan.")
     if request.memory is not None and request.resume:
         raise click.UsageError("--memory: --resume reads all samples into memory; leave out one of them.")
     if not request.plan:

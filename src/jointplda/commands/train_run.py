@@ -9,7 +9,9 @@ import click
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from jointplda.cluster import fit_on_cluster
 from jointplda.commands import settings_search
+from jointplda.commands.cluster_input import shards_of
 from jointplda.commands.console import bytes_text, print_facts, print_json
 from jointplda.commands.data_input import SampleReader, step_objects
 from jointplda.commands.messages import Messages
@@ -26,7 +28,7 @@ from jointplda.evaluation.protocol import LabelledSamples
 from jointplda.passes.census import Census
 from jointplda.passes.sources import LabelledChunk
 from jointplda.passes.training import SEARCH_COPIES, SUMS_SHARE, fit_in_passes
-from jointplda.progress import Progress
+from jointplda.progress import Progress, ProgressCallback
 
 FIT_COPIES = 4.0  # double-precision numbers that a fit without a search holds for each number of its samples
 
@@ -42,7 +44,9 @@ def train(request: TrainRequest, messages: Messages) -> None:
         if request.plan:
             _plan(pipe, source, request)
             return
-        if request.resume or memory_in_one_piece(source, searches=request.searches) <= memory:
+        if request.scheduler:
+            _on_cluster(pipe, request.scheduler, memory, request, messages)
+        elif request.resume or memory_in_one_piece(source, searches=request.searches) <= memory:
             pipe = _in_memory(pipe, request, messages)
         else:
             _in_passes(pipe, source, memory, request, messages)
@@ -81,21 +85,35 @@ def _in_memory(pipe: Pipeline, request: TrainRequest, messages: Messages) -> Pip
 def _in_passes(pipe: Pipeline, source: FileSource, memory: float, request: TrainRequest, messages: Messages) -> None:
     """Fit the pipeline to samples that are read in passes, within so many bytes."""
     messages.info(f"training reads the samples in passes, within {bytes_text(memory)}.")
-    with pass_progress(messages) as shown:
+    with _telling(pipe, request, messages, "samples") as callback:
+        fit_in_passes(pipe[-1] if request.searches else pipe, source, memory=memory, callback=callback)
+
+
+def _on_cluster(pipe: Pipeline, scheduler: str, memory: float, request: TrainRequest, messages: Messages) -> None:
+    """Fit the pipeline to samples that the workers of a cluster read."""
+    shards = shards_of(request.data, request)
+    messages.info(f"the workers of {scheduler} read {len(shards):,} shard(s).")
+    with _telling(pipe, request, messages, "shards") as callback:
+        model = pipe[-1] if request.searches else pipe
+        fit_on_cluster(model, shards, scheduler, memory=memory, callback=callback)
+
+
+@contextmanager
+def _telling(pipe: Pipeline, request: TrainRequest, messages: Messages, unit: str) -> Iterator[ProgressCallback]:
+    """A callback for passes, counted in this unit, which also says what was found; and the progress of the fit."""
+    working = settings_search.searching(pipe, messages) if request.searches else _fitting(pipe, request, messages)
+    with pass_progress(messages, unit) as shown, working:
 
         def callback(progress: Progress) -> None:
             shown(progress)
             found = progress.detail
             if isinstance(found, Census):
-                messages.info(_size_text(found.n_samples, len(found.labels[0]), source.n_features))
+                messages.info(_size_text(found.n_samples, len(found.labels[0]), len(found.mean)))
             elif isinstance(found, LabelledChunk):
                 speakers = len(np.unique(found.speakers))
                 messages.info(f"settings are chosen on {len(found.X):,} samples of {speakers:,} of these speakers.")
 
-        working = settings_search.searching(pipe, messages) if request.searches else _fitting(pipe, request, messages)
-        with working:
-            model = pipe[-1] if request.searches else pipe
-            fit_in_passes(model, source, memory=memory, callback=callback)
+        yield callback
 
 
 def _of_sums(memory: float, request: TrainRequest, messages: Messages) -> Pipeline:
