@@ -141,6 +141,7 @@ def tmp_path_of(folder, name):
     return folder / name
 
 
+@pytest.mark.slow
 def test_the_demo_runs():
     script = Path(__file__).parents[2] / "examples" / "cluster_demo.py"
     sizes = ["--speakers", "60", "--shards", "3", "--test", "300"]

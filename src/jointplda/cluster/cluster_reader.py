@@ -75,8 +75,9 @@ class ClusterReader:
             submit(f"shard {i}", _part, passes[i % len(passes)], shard, i, urgent=0)
             for i, shard in enumerate(self.shards)
         ]
-        names = {part.key: shard_name(shard, i) for i, (part, shard) in enumerate(zip(level, self.shards, strict=True))}
-        notes, depth = [submit(f"note {i}", _note, part) for i, part in enumerate(level)], 0
+        notes = [submit(f"note {i}", _note, part) for i, part in enumerate(level)]
+        called, depth = [shard_name(shard, i) for i, shard in enumerate(self.shards)], 0
+        names = {task.key: what for tasks in (level, notes) for task, what in zip(tasks, called, strict=True)}
         while len(level) > 1:
             depth, pairs = depth + 1, zip(level[::2], level[1::2], strict=False)
             merged = [submit(f"merge {depth} {i}", _merged, passes[0], *pair) for i, pair in enumerate(pairs)]
