@@ -85,7 +85,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         train, test = drawn(folder, given.speakers, given.shards, given.test)
         samples = sum(shard.n_samples or 0 for shard in train)
         print(f"{samples:,} samples of {given.speakers:,} speakers in {len(train)} files, {given.test:,} test samples")
-        here = {"host": "127.0.0.1", "dashboard_address": None, "silence_logs": logging.CRITICAL}
+        here = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL,
+                "scheduler_kwargs": {"dashboard": False}}  # fmt: skip
         with LocalCluster(n_workers=given.workers, threads_per_worker=1, processes=True, **here) as cluster:
             address = cluster.scheduler_address
             print(f"scheduler at {address}, {given.workers} worker processes")

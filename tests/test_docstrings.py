@@ -13,7 +13,7 @@ import jointplda
 
 SOURCE = Path(jointplda.__file__).parent
 HEADING = re.compile(r"^(Parameters|Attributes)\n-+\n(.*?)(?=^\w[\w ]*\n-+\n|\Z)", flags=re.DOTALL | re.MULTILINE)
-ROOMS = ("calibration", "datasets", "evaluation", "formats", "metrics", "preprocessing", "report")
+ROOMS = ("calibration", "cluster", "datasets", "evaluation", "formats", "metrics", "preprocessing", "report")
 
 
 def listed(docstring, section):

@@ -18,7 +18,8 @@ class Progress:
     total : int or None
         Number of all steps (for EM the greatest possible number); None where it is not known.
     detail : object
-        Result of the last step: an ``Iteration`` of EM, a ``CandidateResult`` of the search for settings, or None.
+        Result of the last step: an ``Iteration`` of EM, a ``CandidateResult`` of the search for settings, the
+        address of the worker of a cluster that did the step, or None.
     """
 
     stage: str

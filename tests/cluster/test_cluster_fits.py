@@ -21,10 +21,7 @@ from jointplda import (
 )
 from jointplda.cluster import connection, file_shards, fit_on_cluster, statistics_on_cluster
 from jointplda.passes import training
-from jointplda.passes.census import Census
-from jointplda.passes.readers import ShardReader
 from jointplda.passes.sources import ArraySource
-from jointplda.passes.speaker_sample import drawn_speakers, gathered
 from jointplda.preprocessing import LDA, LengthNorm, Whiten
 from worlds.shards import Broken, Deadly, Slow, samples, written
 
@@ -194,6 +191,16 @@ def test_clusters_that_cannot_do_it(cluster, world, monkeypatch):
         statistics_on_cluster(shards, cluster)
 
 
+def test_a_cluster_without_workers(world, monkeypatch):
+    *_, shards = world
+    monkeypatch.setattr(connection, "PATIENCE", 0.3)
+    with (
+        distributed.LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0", host="127.0.0.1") as empty,
+        pytest.raises(ClusterError, match=r"no worker for 0 s. Start some"),
+    ):
+        statistics_on_cluster(shards, empty.scheduler_address)
+
+
 def test_shards_of_files(tmp_path):
     X, s, c = samples()
     s[5] = ""
@@ -213,21 +220,3 @@ def test_shards_of_files(tmp_path):
     table.write_text("id\tspeaker\n" + "".join(f"0-{i}\tx{i % 3}\n" for i in range(180)))
     (chunk,) = file_shards(paths[:1], labels=table)[0].chunks()
     assert chunk.speakers.tolist() == [f"x{i % 3}" for i in range(180)]
-
-
-def test_a_very_frequent_speaker_is_thinned_by_shard(world):
-    X, s, c, _ = world
-    s = s.copy()
-    s[:400] = "somebody"
-    rows = np.array_split(np.arange(len(X)), 5)
-    reader = ShardReader([ArraySource(X[own], s[own], c[own], rows=37) for own in rows])
-    census = Census.of(reader)
-    rng = np.random.default_rng(0)
-    chosen = drawn_speakers(census, 500, rng)
-    sample = gathered(reader, census, chosen, 500, rng)
-    taken = [np.flatnonzero((X[own][:, None] == sample.X).all(axis=2).any(axis=1)) for own in rows]
-    frequent = [set(t[s[own][t] == "somebody"]) for own, t in zip(rows, taken)]
-    assert frequent[0] != frequent[1]
-    assert 0 < sum(map(len, frequent)) < 30
-    others = np.isin(s, np.array(census.labels[0])[chosen]) & (s != "somebody")
-    assert len(sample.X) == others.sum() + sum(map(len, frequent))

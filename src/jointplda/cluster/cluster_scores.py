@@ -12,6 +12,7 @@ from uuid import uuid4
 
 import numpy as np
 
+from jointplda._parallel import one_thread
 from jointplda._typing import AnyArray, Names
 from jointplda.cluster.connection import completed, connected, failure, shared, worker_name
 from jointplda.cluster.file_shards import FileShard, file_state
@@ -114,8 +115,9 @@ class FilePairs:
         pipe = _loaded(self.model, self.content)
         E, T = (_read(*_pieces(side, part)) for side, part in ((self.enroll, rows), (self.test, columns)))
         known = {"enroll_channels": _channels(E), "test_channels": _channels(T)}
-        block = pipe.score_blocks(E.X, T.X, threads=1, **{**known, **self.settings})
-        return block.compute(*(slice(0, length) for length in block.shape))
+        with one_thread():  # the same to the bit on any number of cores
+            block = pipe.score_blocks(E.X, T.X, threads=1, **{**known, **self.settings})
+            return block.compute(*(slice(0, length) for length in block.shape))
 
 
 def _on_workers(client: Any, blocks: ScoreBlocks, target: BlockTarget, numbers: Sequence[int]) -> Generator[str]:

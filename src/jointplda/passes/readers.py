@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from jointplda._pairwise import merged_pairwise
+from jointplda._parallel import one_thread
 from jointplda.errors import InputError, JointPLDAError
 from jointplda.passes.sources import LabelledChunk, SampleSource
 from jointplda.progress import Progress, ProgressCallback
@@ -174,9 +175,10 @@ def shard_name(shard: SampleSource, number: int) -> str:
 
 
 def read_shard(one: Pass[Part], shard: SampleSource, number: int) -> Part:
-    """What a pass makes of one shard; errors name the shard."""
+    """What a pass makes of one shard, to the bit the same on any number of cores; errors name the shard."""
     try:
-        return one.read(_checked(shard), number)
+        with one_thread():
+            return one.read(_checked(shard), number)
     except JointPLDAError as error:
         problem = f"{shard_name(shard, number)}: {error.problem}"
         raise type(error)(problem, remedy=error.remedy) from None
