@@ -97,14 +97,18 @@ class _Bar:
 
     def __call__(self, progress: Progress) -> None:
         if self.display is None:
+            if progress.done == progress.total:  # the pass is done already
+                return
             columns = (
                 *rich_progress.Progress.get_default_columns(),
-                rich_progress.TextColumn(f"{{task.completed:,.0f}} {self.unit}, {{task.speed:,.3g}}/s"),
+                rich_progress.TextColumn(f"{{task.completed:,.0f}} {self.unit}, {{task.fields[rate]}}"),
             )
             self.display = rich_progress.Progress(*columns, console=Console(file=sys.stderr), transient=True)
-            self.display.add_task(progress.stage, total=progress.total)
+            self.display.add_task(progress.stage, total=progress.total, rate="")
             self.display.start()
-        self.display.update(self.display.task_ids[0], completed=progress.done, total=progress.total)
+        task = self.display.tasks[0]
+        rate = _rate(progress.done / task.elapsed) if task.elapsed else ""
+        self.display.update(task.id, completed=progress.done, total=progress.total, rate=rate)
         if progress.done == progress.total:
             self.stop()
 
@@ -113,6 +117,10 @@ class _Bar:
         if self.display is not None:
             self.display.stop()
             self.display = None
+
+
+def _rate(each_second: float) -> str:
+    return f"{each_second:,.0f}/s" if each_second >= 10.0 else f"{each_second:.2g}/s"
 
 
 class _Lines:
@@ -131,7 +139,7 @@ class _Lines:
             total = progress.total
             whole = "" if total is None else f" of {total:,}"
             left = "" if total is None else f", {seconds_text((total - progress.done) / rate)} left"
-            self.messages.info(f"{self.stage}: {progress.done:,}{whole} {self.unit}, {rate:,.3g}/s{left}")
+            self.messages.info(f"{self.stage}: {progress.done:,}{whole} {self.unit}, {_rate(rate)}{left}")
 
     def stop(self) -> None:
         """Nothing is left on the screen."""
