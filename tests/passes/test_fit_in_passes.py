@@ -1,6 +1,7 @@
 """Fits to samples that are read in passes: they are those of the samples in memory."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,16 +10,24 @@ from sklearn.preprocessing import StandardScaler
 
 from jointplda import PLDA, InputError, JointPLDA, JointPLDACV, make_pipeline
 from jointplda._disk_rows import DiskRows
-from jointplda.model.statistics import encode_all
+from jointplda.labels import ConditionColumns
+from jointplda.metrics import min_cllr
+from jointplda.model.setting_checks import checked_settings
+from jointplda.model.statistics import Statistics, encode_all
 from jointplda.passes import training
 from jointplda.passes.census import Census
+from jointplda.passes.fresh_speakers import FreshTrials, SecondLook, fresh_speakers
 from jointplda.passes.learned_steps import learned_front_end, summed
 from jointplda.passes.readers import Room, SourceReader
-from jointplda.passes.sources import ArraySource
+from jointplda.passes.sources import ArraySource, LabelledChunk
 from jointplda.passes.speaker_sample import drawn_speakers, gathered
 from jointplda.passes.training import fit_in_passes
 from jointplda.preprocessing import LDA, PCA, Center, LengthNorm, Reduce, Scale, Whiten
 from jointplda.preprocessing.front_ends import FrontEnd
+from jointplda.selection.candidates import LADDER, CandidateResult
+from jointplda.selection.design import Design
+from jointplda.selection.fold_trials import type_weights
+from jointplda.selection.search import Selection
 
 D = 8
 
@@ -99,21 +108,90 @@ def test_the_size_of_chunks_changes_nothing():
 
 
 def test_a_search_on_a_part_of_the_speakers(monkeypatch):
-    """Settings come from a sample of speakers, the model from all of them."""
-    X, s, c = samples(speakers=600)
-    monkeypatch.setattr(training, "sample_rows", lambda *given: 900)
+    """Settings come from a sample of speakers, their strength from a few others, the model from all but these."""
+    X, s, c = samples(speakers=1500, each=4)
+    monkeypatch.setattr(training, "sample_rows", lambda *given: 400)
     said = []
     found = fit_in_passes(JointPLDACV(), ArraySource(X, s, c, rows=500), callback=said.append)
-    assert found.best_estimator_[-1].training_["samples"] == len(X)
-    assert found.best_estimator_[-1].training_["speakers"] == 600
-    assert found.held_out_cllr_.speakers <= 150
-    whole = JointPLDACV().fit(X, s, channels=c)
-    new, who, _ = samples(speakers=60, seed=9)
-    assert abs(auc(found, new, who) - auc(whole, new, who)) < 0.01
+    apart = found.held_out_cllr_.speakers
+    assert 60 <= apart <= 75  # a twentieth of all
+    assert found.best_estimator_[-1].training_["speakers"] == 1500 - apart
+    assert found.best_estimator_[-1].training_["samples"] == len(X) - 4 * apart
+    chosen = [result for result in found.candidates_ if result.chosen]
+    assert [result.candidate.searched for result in chosen] == [found.best_params_]
+    assert chosen[0].candidate.noise_prior < 0.3  # the sample has a hundred speakers, and wants more
+    new, who, _ = samples(speakers=60, each=4, seed=9)
+    assert abs(auc(found, new, who) - auc(JointPLDACV().fit(X, s, channels=c), new, who)) < 0.01
     stages = list(dict.fromkeys(one.stage for one in said))
     assert stages[:2] == ["census", "sample"]
     assert stages[-1] == "statistics"
-    assert [one.done for one in said if one.stage == "census"][-1] == len(X) == said[0].total
+    census = [one for one in said if one.stage == "census"]
+    assert [(one.done, one.total) for one in census][-1] == (len(X), len(X))
+    assert isinstance(census[-1].detail, Census)
+
+
+@pytest.mark.parametrize("world", [{"nested": True}, {"speakers": 150}])
+def test_nobody_is_left_out_where_that_would_not_help(world, monkeypatch):
+    """Channels that are confounded with speakers, or too few speakers."""
+    X, s, c = samples(**{"speakers": 700, "each": 4, **world})
+    monkeypatch.setattr(training, "sample_rows", lambda *given: 300)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = fit_in_passes(JointPLDACV(), ArraySource(X, s, c))
+    assert found.best_estimator_[-1].training_["samples"] == len(X)
+
+
+def test_fresh_speakers_teach_nothing():
+    """A second look is that of models and trials made by hand, and the census and the passes lack these speakers."""
+    X, s, c = samples(speakers=900, each=4)
+    source = ArraySource(X, s, c, rows=500)
+    reader, rng = SourceReader(source), np.random.default_rng(0)
+    census = Census.of(reader)
+    sampled = drawn_speakers(census, 200, rng)
+    fresh = fresh_speakers(census, sampled, rng)
+    assert not (sampled & fresh).any()
+    names = frozenset(np.array(census.labels[0], dtype=object)[fresh])
+    others, fewer = reader.without(names), census.without(fresh)
+    out = np.isin(s, list(names))
+    statistics = summed(others, fewer, (), cells=True)
+    expected = Statistics.from_samples(X[~out], s[~out], c[~out], cells=True)
+    assert statistics.labels == expected.labels
+    assert_allclose(statistics.covariance, expected.covariance, rtol=1e-10)
+    apart = LabelledChunk(X[out], np.unique(s[out], return_inverse=True)[1], ConditionColumns(("channel",), (c[out],)))
+    trials = FreshTrials.of(apart, (), 4, rng)
+    settings = checked_settings({"noise_prior": 0.3, "speaker_prior": 1.0, "max_iter": 10, "tol": 1e-3})
+    design = Design((900,), (None,))
+    before = Selection((CandidateResult(settings, (0.1,) * 4, (0.2,) * 4, 1.0, True, "none"),), design, None)
+    found, calibration, selection = SecondLook(statistics, trials, "none").chosen(settings, before)
+    at = LADDER.index(found.noise_prior)
+    assert found.speaker_prior == LADDER[at + 1]  # both move together
+    assert [result.chosen for result in selection.candidates].count(True) == 1
+    model = JointPLDA(**found.searched, max_iter=25, tol=1e-3).fit_statistics(expected)
+    for i, split in enumerate(trials.splits):
+        own = apart.X[split.held_out]
+        scores = model.score_matrix(own, own, dtype=np.float64)[tuple(split.pairs.rows.T)]
+        weights = type_weights(split.pairs.target, split.pairs.same_channel)
+        chosen = next(result for result in selection.candidates if result.chosen)
+        assert min_cllr(scores, split.pairs.target, weights) == pytest.approx(chosen.min_cllrs[i], abs=0.01)
+    assert calibration.scale == pytest.approx(1.0, abs=0.3)
+
+
+def test_channels_that_only_fresh_speakers_had_are_gone():
+    X, s, c = samples()
+    c[s == s[0]] = "somewhere"
+    statistics = Statistics.from_samples(X[s != s[0]], s[s != s[0]], c[s != s[0]], cells=True)
+    labels = (statistics.labels[0], (*statistics.labels[1], "somewhere"))
+    fewer = replace(statistics, labels=labels).with_used_levels()
+    assert fewer.labels == statistics.labels
+    assert np.array_equal(fewer.parts[True,].cells.codes, statistics.parts[True,].cells.codes)
+    gap = ("a", *statistics.labels[1])
+    moved = {
+        pattern: part.relabelled(lambda k: np.arange(len(statistics.labels[k])) + (k == 1))
+        for pattern, part in statistics.parts.items()
+    }
+    again = replace(statistics, labels=(statistics.labels[0], gap), parts=moved).with_used_levels()
+    assert again.labels == statistics.labels
+    assert np.array_equal(again.level_sums(1), statistics.level_sums(1))
 
 
 def auc(model, X, who):

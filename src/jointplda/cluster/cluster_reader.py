@@ -1,13 +1,13 @@
 """Passes over shards on the workers of a cluster, and the tree in which workers merge what they made."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 from uuid import uuid4
 
 from jointplda.cluster.connection import Failure, completed, failure, shared, worker_name
 from jointplda.passes.readers import Pass, read_shard, shard_name
-from jointplda.passes.sources import SampleSource
+from jointplda.passes.sources import SampleSource, Without
 from jointplda.progress import Progress, ProgressCallback
 
 Part = TypeVar("Part")
@@ -43,6 +43,10 @@ class ClusterReader:
     def n_shards(self) -> int:
         """Number of shards."""
         return len(self.shards)
+
+    def without(self, speakers: frozenset[Any]) -> "ClusterReader":
+        """A reader of all samples but those of these speakers."""
+        return replace(self, shards=[Without(shard, speakers) for shard in self.shards])
 
     def made(self, one: Pass[Part]) -> Part:
         """What a pass makes of all samples."""

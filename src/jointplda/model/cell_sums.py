@@ -65,8 +65,8 @@ class CellSums:
     def relabelled(self, factors: list[int], new_index: Callable[[int], IntArray]) -> "CellSums":
         """Return the same cells with level b of factor k renamed ``new_index(k)[b]``."""
         codes = np.stack([new_index(k)[self.codes[:, i]] for i, k in enumerate(factors)], axis=1)
-        if np.array_equal(codes, self.codes):
-            return self
+        if all(keeps_order(self.codes[:, i], new_index(k)) for i, k in enumerate(factors)):
+            return CellSums(codes, self.counts, self.sums)
         return CellSums(*merged(codes, self.counts, np.asarray(self.sums)))
 
     def only(self, factors: list[int], kept: Mapping[int, int]) -> "CellSums":
@@ -94,6 +94,11 @@ def merged(codes: IntArray, counts: Array, sums: Array) -> tuple[IntArray, Array
     distinct, which = np.unique(codes, return_inverse=True) if codes.ndim == 1 else numbered_rows(codes)
     totals = np.bincount(which, counts, len(distinct)).astype(np.float64)
     return distinct, totals, sums_by_level(which, sums, len(distinct))
+
+
+def keeps_order(index: IntArray, new_index: IntArray) -> bool:
+    """Whether levels ``index`` (n,) stay apart and in order when level b is renamed ``new_index[b]``."""
+    return bool(np.all(np.diff(new_index[np.unique(index)]) > 0))
 
 
 def numbered_rows(codes: IntArray) -> tuple[IntArray, IntArray]:

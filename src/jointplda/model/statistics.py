@@ -253,6 +253,19 @@ class Statistics:
         labels = (self.labels[0], *(self.labels[1 + k] for k in kept))
         return self._with_conditions(factors, labels, tuple(self.conditions[k] for k in kept))
 
+    def with_used_levels(self) -> "Statistics":
+        """Statistics of the same samples without the labels that none of them has."""
+        used = [np.flatnonzero(self.level_counts(k)) for k in range(len(self.labels))]
+        if all(len(own) == len(labels) for own, labels in zip(used, self.labels, strict=True)):
+            return self
+        new_index = []
+        for own, of in zip(used, self.labels, strict=True):
+            new_index.append(np.full(len(of), -1))
+            new_index[-1][own] = np.arange(len(own))
+        labels = [tuple(of[b] for b in own.tolist()) for of, own in zip(self.labels, used, strict=True)]
+        parts = {pattern: part.relabelled(new_index.__getitem__) for pattern, part in self.parts.items()}
+        return Statistics(tuple(labels), self.conditions, self.shift, parts)
+
     def with_channel_per_sample(self) -> "Statistics":
         """Statistics of the same samples, each in a channel of its own (the paper's eq. 1)."""
         return self._with_conditions({0: 0}, (self.labels[0], ()), ("sample",))

@@ -9,7 +9,7 @@ from scipy.sparse import coo_array
 from jointplda._disk_rows import Collector, Rows, row_slices
 from jointplda._typing import Array, IntArray
 from jointplda.linalg import add_by_level, sums_by_level, symmetric
-from jointplda.model.cell_sums import CellSums, merged
+from jointplda.model.cell_sums import CellSums, keeps_order, merged
 
 Pair = tuple[int, int]
 
@@ -51,8 +51,8 @@ class Levels:
     def relabelled(self, new_index: IntArray) -> "Levels":
         """Return the same sums with level b renamed ``new_index[b]``."""
         index = new_index[self.index]
-        if np.array_equal(index, self.index):
-            return self
+        if keeps_order(self.index, new_index):
+            return Levels(index, self.counts, self.sums)
         return Levels(*merged(index, self.counts, np.asarray(self.sums)))
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,20 @@ class Census:
             number = census.n_samples if reader.n_shards == 1 else reader.n_shards
             reader.callback(Progress(counting.stage, number, number, census))
         return census
+
+    def without(self, speakers: BoolArray) -> "Census":
+        """The census without the speakers of a mask (S,); mean and range stay those of all samples."""
+        kept = np.flatnonzero(~speakers).tolist()
+        labels = tuple(self.labels[0][i] for i in kept)
+        numbers = {label: i for i, label in enumerate(labels)}
+        return replace(
+            self,
+            labels=(labels, *self.labels[1:]),
+            n_samples=self.n_samples - int(self.counts[speakers].sum()),
+            counts=self.counts[kept],
+            crossed=self.crossed[kept],
+            _numbers=(numbers, *self._numbers[1:]),
+        )
 
     def codes(self, chunk: LabelledChunk) -> IntArray:
         """Positions (n, 1 + conditions) of the labels of a chunk in ``labels``; -1 for a missing channel."""

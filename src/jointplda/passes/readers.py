@@ -1,16 +1,16 @@
 """What a pass over samples is, and who makes it: one process, over one source or over shards one after the other."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from jointplda._pairwise import merged_pairwise
 from jointplda._parallel import one_thread
 from jointplda.errors import InputError, JointPLDAError
-from jointplda.passes.sources import LabelledChunk, SampleSource
+from jointplda.passes.sources import LabelledChunk, SampleSource, Without
 from jointplda.progress import Progress, ProgressCallback
 
 Part = TypeVar("Part")
@@ -72,6 +72,9 @@ class Reader(Protocol):
     def made(self, one: Pass[Part]) -> Part:
         """What a pass makes of all samples."""
 
+    def without(self, speakers: frozenset[Any]) -> "Reader":
+        """A reader of all samples but those of these speakers."""
+
 
 @dataclass(frozen=True)
 class SourceReader:
@@ -99,6 +102,10 @@ class SourceReader:
     def made(self, one: Pass[Part]) -> Part:
         """What a pass makes of all samples."""
         return one.read(self._counted(one.stage), 0)
+
+    def without(self, speakers: frozenset[Any]) -> "SourceReader":
+        """A reader of all samples but those of these speakers."""
+        return replace(self, source=Without(self.source, speakers))
 
     def _counted(self, stage: str) -> Iterator[LabelledChunk]:
         done = 0
@@ -147,6 +154,10 @@ class ShardReader:
         whole = merged_pairwise(self._parts(one), one.merged)
         assert whole is not None
         return whole
+
+    def without(self, speakers: frozenset[Any]) -> "ShardReader":
+        """A reader of all samples but those of these speakers."""
+        return replace(self, shards=[Without(shard, speakers) for shard in self.shards])
 
     def _parts(self, one: Pass[Part]) -> Iterator[Part]:
         for number, shard in enumerate(self.shards):

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from jointplda import sample_matrix
-from jointplda._typing import AnyArray
+from jointplda._typing import AnyArray, BoolArray, IntArray
 from jointplda._validation import check_number
 from jointplda.errors import InputError
 from jointplda.labels import ConditionColumns, conditions
@@ -31,6 +31,16 @@ class LabelledChunk:
     X: AnyArray
     speakers: Any
     channels: ConditionColumns
+
+    def take(self, rows: BoolArray) -> "LabelledChunk":
+        """The samples of these rows, a mask (n,)."""
+        at = np.flatnonzero(rows)
+        X, speakers, *columns = (_taken(values, at) for values in (self.X, self.speakers, *self.channels.values))
+        return LabelledChunk(X, speakers, ConditionColumns(self.channels.names, tuple(columns)))
+
+
+def _taken(values: Any, rows: IntArray) -> Any:
+    return [values[i] for i in rows] if isinstance(values, list | tuple) else np.asarray(values)[rows]
 
 
 class SampleSource(Protocol):
@@ -89,3 +99,38 @@ class ArraySource:
             columns = tuple(column[own] for column in self._channels.values)
             channels = ConditionColumns(self._channels.names, columns)
             yield LabelledChunk(self._matrix[own], self._speakers[own], channels)
+
+
+@dataclass(frozen=True)
+class Without:
+    """The samples of a source but for those of some speakers.
+
+    Attributes
+    ----------
+    source : SampleSource
+    speakers : frozenset of labels
+    """
+
+    source: SampleSource
+    speakers: frozenset[Any]
+
+    def __str__(self) -> str:
+        return str(self.source)
+
+    @property
+    def n_features(self) -> int:
+        """Dimension d of the embeddings."""
+        return self.source.n_features
+
+    @property
+    def n_samples(self) -> int | None:
+        """Number of samples, those of the speakers included; None where only a pass tells."""
+        return self.source.n_samples
+
+    def chunks(self) -> Iterator[LabelledChunk]:
+        """All samples, a chunk at a time."""
+        for chunk in self.source.chunks():
+            labels = chunk.speakers if isinstance(chunk.speakers, list) else np.asarray(chunk.speakers).tolist()
+            kept = np.fromiter((label not in self.speakers for label in labels), np.bool_, len(labels))
+            if kept.any():
+                yield chunk if kept.all() else chunk.take(kept)

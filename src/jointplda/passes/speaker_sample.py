@@ -17,14 +17,15 @@ CROSSED_SHARE = 0.25
 MOST_OF_ONE = 0.02  # of all rows
 
 
-def drawn_speakers(census: Census, rows: int, rng: np.random.Generator) -> BoolArray:
-    """Mask (S,) of speakers drawn at random, who have at most so many samples together.
+def drawn_speakers(census: Census, rows: int, rng: np.random.Generator, among: BoolArray | None = None) -> BoolArray:
+    """Mask (S,) of speakers drawn at random (``among`` some of them), who have at most so many samples together.
 
     A quarter of the samples is kept for speakers who were heard in several channels, if there are enough of them:
     where few were, a plain draw would lose what shows how channels change a speaker.
     """
     counts = np.minimum(census.counts, _most_of_one(rows))
     drawn = rng.permutation(len(counts))
+    drawn = drawn if among is None else drawn[among[drawn]]
     crossed = drawn[census.crossed[drawn]]
     chosen = np.zeros(len(counts), dtype=np.bool_)
     chosen[crossed[np.cumsum(counts[crossed]) <= CROSSED_SHARE * rows]] = True

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+
 from jointplda._memory import give_back
 from jointplda._validation import check_number
-from jointplda.calibration.affine import AffineCalibration
 from jointplda.errors import Advice, InputError
 from jointplda.estimators.automatic import JointPLDACV
 from jointplda.estimators.base import BasePLDA
@@ -14,6 +15,7 @@ from jointplda.estimators.estimator_checks import generator, unchanged_by_errors
 from jointplda.estimators.pipeline import Pipeline
 from jointplda.model.statistics import Statistics
 from jointplda.passes.census import Census
+from jointplda.passes.fresh_speakers import FreshTrials, SecondLook, fresh_speakers
 from jointplda.passes.learned_steps import learned_front_end, summed
 from jointplda.passes.readers import Reader, Room, SourceReader
 from jointplda.passes.sources import SampleSource
@@ -21,7 +23,7 @@ from jointplda.passes.speaker_sample import drawn_speakers, gathered
 from jointplda.preprocessing.front_ends import GIVEN, FrontEnd
 from jointplda.preprocessing.steps import Step
 from jointplda.progress import Progress, ProgressCallback
-from jointplda.selection.folds import Recipe, Whole
+from jointplda.selection.folds import Whole
 
 Model = TypeVar("Model", JointPLDACV, BasePLDA, Pipeline)
 
@@ -45,8 +47,10 @@ def fit_in_passes(
     A first pass counts speakers and channels. The settings of a ``JointPLDACV``, its front end and its calibration are
     chosen on a random sample of speakers, as large as the memory allows; speakers heard in several channels come first
     up to a quarter of it. What was chosen is then learned from all samples: each step of the front end takes a pass,
-    and the statistics take the last one. What does not fit of them goes to temporary files, by speaker; EM does not
-    see the samples. Where all samples fit into the sample of speakers the result is that of ``fit``, to rounding.
+    and the statistics take the last one. Since a sample needs stronger priors than all speakers do, their strength and
+    the calibration are decided anew, by some 200 speakers whom neither the sample nor these passes have. What does not
+    fit of the statistics goes to temporary files, by speaker; EM does not see the samples. Where all samples fit into
+    the sample of speakers the result is that of ``fit``, to rounding.
 
     Parameters
     ----------
@@ -82,12 +86,7 @@ def fit_by(reader: Reader, model: Model, memory: float) -> Model:
     with unchanged_by_errors(model):
         census = Census.of(reader)
         if isinstance(model, JointPLDACV):
-            recipe, calibration, sampled = _chosen(model, reader, census, memory)
-            settings = recipe.settings
-            give_back()  # what the search took
-            steps = learned_front_end(recipe.front_end, reader, census, sampled)
-            statistics = summed(reader, census, steps, cells=bool(settings.interaction))
-            return model._fit_choice(settings, calibration, Whole(steps, statistics))
+            return _searched(model, reader, census, memory)
         if isinstance(model, BasePLDA):
             return model.fit_statistics(summed(reader, census, (), cells=_interacts(model)))
         return _fitted_pipeline(model, reader, census)
@@ -124,19 +123,32 @@ def _interacts(model: BasePLDA) -> bool:
     return bool(model._settings().interaction)
 
 
-def _chosen(
-    model: JointPLDACV, reader: Reader, census: Census, memory: float
-) -> tuple[Recipe, AffineCalibration | None, tuple[Any, ...]]:
-    """What held-out speakers of the sample decide, and the front end that the sample taught."""
+def _searched(model: JointPLDACV, reader: Reader, census: Census, memory: float) -> JointPLDACV:
+    """Choose settings on a sample of speakers, look at their strength again with all others, and fit to these."""
     rows = sample_rows(reader.n_features, memory)
     rng = generator(0 if model.random_state is None else model.random_state).spawn(1)[0]
-    speakers = drawn_speakers(census, rows, rng)
-    sample = gathered(reader, census, speakers, rows, rng)
-    if reader.callback is not None and not speakers.all():
+    sampled = drawn_speakers(census, rows, rng)
+    fresh = fresh_speakers(census, sampled, rng)
+    both = gathered(reader, census, sampled | fresh, rows, rng)
+    sample, apart = (both.take(mask[both.speakers]) for mask in (sampled, fresh))
+    if reader.callback is not None and not sampled.all():
         reader.callback(Progress("sample", len(sample.X), len(sample.X), sample))
     channels = sample.channels if sample.channels.names else None
     recipe, calibration, whole = model._choose(sample.X, sample.speakers, channels)
-    return recipe, calibration, whole.steps
+    settings, steps, before = recipe.settings, whole.steps, model.selection_
+    del whole, both, sample
+    give_back()  # what the search took
+    looks_again = fresh.any() and not before.design.confounded and before.stretch == 1.0
+    if looks_again:
+        reader = reader.without(frozenset(census.labels[0][i] for i in np.flatnonzero(fresh)))
+        census = census.without(fresh)
+    steps = learned_front_end(recipe.front_end, reader, census, steps)
+    statistics = summed(reader, census, steps, cells=bool(settings.interaction)).with_used_levels()
+    if looks_again:
+        trials = FreshTrials.of(apart, steps, len(before.chosen.min_cllrs), rng)
+        look = SecondLook(statistics, trials, recipe.front_end.name)
+        settings, calibration, model.selection_ = look.chosen(settings, before)
+    return model._fit_choice(settings, calibration, Whole(steps, statistics))
 
 
 def sample_rows(n_features: int, memory: float) -> int:

@@ -13,6 +13,7 @@ from jointplda._parallel import in_pieces
 from jointplda._typing import Array, IntArray
 from jointplda.errors import InputError
 from jointplda.metrics import cllr, min_cllr
+from jointplda.model.fitted import FittedModel
 from jointplda.model.resolve import default_channel_ranks
 from jointplda.model.settings import ModelSettings
 from jointplda.preprocessing.front_ends import FrontEnd
@@ -256,8 +257,7 @@ class Search:
         fitted = fold.fitted(recipe.settings)
         if fitted.trace.interrupted:
             raise KeyboardInterrupt
-        model = PairModel.of(fitted.scored)
-        priors = np.full((len(fitted.conditions_used), 2), SAME_CHANNEL)
+        model, priors = PairModel.of(fitted.scored), _priors(fitted)
         X = self.folds.stretched(fold, i, stretch)
         side = model.side(X, threads=1)
         scores = [_matrix(side, side, priors)[*rows.T]]
@@ -281,6 +281,17 @@ class Search:
         targets = np.concatenate(target)
         weights = type_weights(targets, np.concatenate(same))
         return CalibrationTrials(np.concatenate(scores), targets, weights, np.concatenate(fold_of))
+
+
+def pair_scores(fitted: FittedModel, X: Array, rows: IntArray) -> Array:
+    """Raw log-likelihood ratios of pairs of samples X (n, d), whose rows (m, 2) are given, averaged over channels."""
+    side = PairModel.of(fitted.scored).side(X, threads=1)
+    scores: Array = _matrix(side, side, _priors(fitted))[*rows.T]
+    return scores
+
+
+def _priors(fitted: FittedModel) -> Array:
+    return np.full((len(fitted.conditions_used), 2), SAME_CHANNEL)
 
 
 def _criterion(result: CandidateResult) -> float:
