@@ -15,6 +15,7 @@ from jointplda.passes.census import Census
 from jointplda.passes.learned_steps import learned_front_end
 from jointplda.passes.readers import ShardReader, SourceReader
 from jointplda.passes.speaker_sample import drawn_speakers, gathered
+from jointplda.passes.summing import CovarianceSums, LevelSums
 from jointplda.passes.training import fit_by
 from jointplda.preprocessing import LDA, PCA, LengthNorm, Reduce, Scale, Whiten
 from jointplda.preprocessing.front_ends import FrontEnd
@@ -109,3 +110,13 @@ def test_a_very_frequent_speaker_is_thinned_by_shard():
     assert 0 < sum(map(len, frequent)) < 30
     others = np.isin(s, np.array(census.labels[0])[chosen]) & (s != "somebody")
     assert len(sample.X) == others.sum() + sum(map(len, frequent))
+
+
+def test_ranges_are_those_of_all_shards():
+    X, s, c = samples()
+    X[3, 1], X[-3, 2] = 90.0, -90.0
+    _, shards = divided(X, s, c)
+    for one in (CovarianceSums("front end", ()), LevelSums("front end", (), conditions=False)):
+        for order in (shards, shards[::-1]):
+            found = ShardReader(order).made(one)
+            np.testing.assert_array_equal([found.low, found.high], [X.min(axis=0), X.max(axis=0)])
