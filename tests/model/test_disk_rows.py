@@ -10,12 +10,15 @@ from scipy.sparse import csr_array
 from jointplda import _disk_rows as disk_rows
 from jointplda._disk_rows import Collector, DiskRows, Scratch
 from jointplda.errors import FileError
+from jointplda.estimators.statistics_file import read_statistics, write_statistics
 from jointplda.model import swept_levels
 from jointplda.model.cell_sums import CellSums
 from jointplda.model.fit import fit
 from jointplda.model.setting_checks import checked_settings
 from jointplda.model.statistics import Statistics
 from jointplda.model.sums import Levels
+from jointplda.preprocessing import Whiten
+from jointplda.storage import tensors
 
 
 def on_disk(rows, scratch):
@@ -141,3 +144,20 @@ def test_many_levels_are_solved_for_as_few_are(monkeypatch):
     expected = swept_levels.explained_scatter(A, b)
     monkeypatch.setattr(swept_levels, "MOST_DENSE", 10)
     assert_allclose(swept_levels.explained_scatter(A, b), expected, rtol=1e-10, atol=1e-10 * np.abs(expected).max())
+
+
+def test_only_sums_of_levels_stay_in_a_file(tmp_path, monkeypatch):
+    """Square matrices of long embeddings are as large as rows, and are read."""
+    monkeypatch.setattr(tensors, "NUMBERS_AT_ONCE", 4)
+    X, s, channels = samples(0.3)
+    expected = Statistics.from_samples(X, s, channels, cells=True)
+    expected.save(tmp_path / "sums")
+    found = Statistics.load(tmp_path / "sums", rows_in_file=True)
+    assert all(isinstance(part.scatter, np.ndarray) for part in found.parts.values())
+    assert isinstance(found.parts[True,].cells.sums, DiskRows)
+    assert_allclose(found.without_channels().covariance, expected.covariance, rtol=1e-12)
+    for name in ("one", "two"):
+        write_statistics(tmp_path / name, expected, [("whiten", Whiten().fit(X, s))])
+    total, steps = read_statistics([tmp_path / "one", tmp_path / "two"])
+    assert total.n_samples == 2 * len(X)
+    assert isinstance(steps[0][1].matrix_, np.ndarray)

@@ -58,3 +58,29 @@ def test_their_expectation_is_the_truth(conditions, missing):
             sums += covariance
     for sums, covariance in zip(total, truth, strict=True):
         assert_allclose(sums, covariance, rtol=2e-3, atol=2e-3)
+
+
+@pytest.mark.parametrize("most", [3.0, 0.22])
+def test_weights_below_1_count_as_such(most):
+    """The covariance within is that of weighted least squares, also where speakers weigh less than one sample."""
+    rng = np.random.default_rng(3)
+    n = 400
+    s, c = rng.integers(0, 50, n), rng.integers(0, 4, n)
+    X, w = rng.normal(size=(50, D))[s] + rng.normal(size=(n, D)), rng.uniform(0.5 * most, most, n)
+    levels = np.concatenate([s[:, None] == np.unique(s), c[:, None] == np.unique(c)], axis=1)
+    root = np.sqrt(w)[:, None]
+    rest = root * X - root * levels @ np.linalg.lstsq(root * levels, root * X)[0]
+    freedom = w.sum() - np.linalg.matrix_rank(levels)
+    assert freedom > 0.02 * w.sum()
+    within = moment_covariances(Statistics.from_samples(X, s, c, sample_weight=w)).within
+    assert_allclose(within, rest.T @ rest / freedom, rtol=1e-9)
+
+
+def test_they_do_not_depend_on_the_shift():
+    """Also where a condition has one channel, whose effect cannot be told from the mean."""
+    rng = np.random.default_rng(4)
+    s, c = rng.integers(0, 10, 80), np.zeros(80, dtype=int)
+    X = rng.normal(size=(10, D))[s] + rng.normal(size=(80, D))
+    near, far = (moment_covariances(Statistics.from_samples(X, s, c, shift=X.mean(axis=0) + e)) for e in (0.0, 3.0))
+    for one, other in zip((*near.between, near.within), (*far.between, far.within), strict=True):
+        assert_allclose(one, other, rtol=1e-9, atol=1e-9)

@@ -36,8 +36,9 @@ def moment_covariances(
         E[T_k]          = N mu mu' + sum_j c_kj B_j + (levels of k) C,     c_kj = sum_b sum_b' n_bb'^2 / n_b
         E[N mbar mbar'] = N mu mu' + sum_j (sum_b n_b^2 / N) B_j + C.
 
-    Sums of squares are around the shift, near the mean. Where two factors are confounded, the solution of least norm
-    is taken. ``of_cells`` (d, d) is the covariance between cells, where there is an interaction of which it is known.
+    Sums of squares are around the mean, where mbar is 0. Where two factors are confounded, or a condition has one
+    channel, the solution of least norm is taken. ``of_cells`` (d, d) is the covariance between cells, where there is
+    an interaction of which it is known.
     """
     parts = list(statistics.parts.values())
     n, K = statistics.n_samples, len(statistics.labels)
@@ -45,8 +46,9 @@ def moment_covariances(
     counts = [statistics.level_counts(k) for k in range(K)]
     alone = [sum(part.count for part in parts if k not in part.levels) for k in range(K)]
     within = _within(statistics) if within is None else within
-    squares = [_sum_of_squares(statistics, k, counts[k]) for k in range(K)]
-    squares.append(np.outer(total, total) / n)
+    of_mean = np.outer(total, total) / n
+    squares = [_sum_of_squares(statistics, k, counts[k]) - of_mean for k in range(K)]
+    squares.append(np.zeros_like(of_mean))
     # Rows: factors, then the grand mean. Columns: B_k, then N mu mu'.
     design = np.full((K + 1, K + 1), n)
     design[:, K] = 1.0
@@ -143,7 +145,7 @@ class _Residual:
         """Scatter around least-squares means of all levels (d, d); the speakers are swept out of the others."""
         d = len(self.parts[0].total)
         used = [np.flatnonzero(counts) for counts in self.counts]
-        counts = np.maximum(self.counts[0], 1.0)
+        counts = np.where(self.counts[0] > 0.0, self.counts[0], 1.0)  # speakers of other samples have sums of 0
         tables = [self.tables[0, j][:, used[j]] for j in range(1, len(used))]
         H = hstack(tables, format="csr") if tables else csr_array((self.levels[0], 0))
         total, g = np.zeros((d, d)), np.zeros((0, d))

@@ -88,7 +88,8 @@ def encode(value: Any, hint: Any, name: str, tensors: Tensors) -> Any:
 
 
 def decode(value: Any, hint: Any, tensors: Tensors) -> Any:
-    """Inverse of ``encode`` for a value of type ``hint``."""
+    """Inverse of ``encode`` for a value of type ``hint``; only where it says ``Rows`` may a matrix stay in its file."""
+    rows_may_stay = DiskRows in get_args(hint)
     hint = _without_none(hint)
     if value is None:
         return None
@@ -100,9 +101,11 @@ def decode(value: Any, hint: Any, tensors: Tensors) -> Any:
     if hint is Any:
         if isinstance(value, dict) and set(value) != {"tensor"}:
             return {key: decode(part, Any, {}) for key, part in value.items()}
-        return tensors[value["tensor"]] if isinstance(value, dict) else value
+        if not isinstance(value, dict):
+            return value
+        return tensors[value["tensor"]] if rows_may_stay else np.asarray(tensors[value["tensor"]])
     if get_origin(hint) is np.ndarray:
-        return tensors[value["tensor"]]
+        return np.asarray(tensors[value["tensor"]])
     if is_dataclass(hint) and isinstance(hint, type):
         hints = get_type_hints(hint)
         stored = [field for field in fields(hint) if field.metadata.get("stored", True)]
