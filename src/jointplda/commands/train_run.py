@@ -102,18 +102,26 @@ def _on_cluster(pipe: Pipeline, scheduler: str, memory: float, request: TrainReq
 def _telling(pipe: Pipeline, request: TrainRequest, messages: Messages, unit: str) -> Iterator[ProgressCallback]:
     """A callback for passes, counted in this unit, which also says what was found; and the progress of the fit."""
     working = settings_search.searching(pipe, messages) if request.searches else _fitting(pipe, request, messages)
+    speakers = 0
     with pass_progress(messages, unit) as shown, working:
 
         def callback(progress: Progress) -> None:
+            nonlocal speakers
             shown(progress)
             found = progress.detail
             if isinstance(found, Census):
+                speakers = len(found.labels[0])
                 messages.info(_size_text(found.n_samples, len(found.labels[0]), len(found.mean)))
             elif isinstance(found, LabelledChunk):
-                speakers = len(np.unique(found.speakers))
-                messages.info(f"settings are chosen on {len(found.X):,} samples of {speakers:,} of these speakers.")
+                own = len(np.unique(found.speakers))
+                messages.info(f"settings are chosen on {len(found.X):,} samples of {own:,} of these speakers.")
 
         yield callback
+    apart = speakers - scoring_model(pipe).training_["speakers"]
+    if apart:
+        messages.info(
+            f"{apart:,} speakers are not in the model: they decided the strength of its priors and its calibration."
+        )
 
 
 def _of_sums(memory: float, request: TrainRequest, messages: Messages) -> Pipeline:
