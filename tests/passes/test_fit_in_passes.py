@@ -296,3 +296,20 @@ def test_bad_sources_are_refused():
         fit_in_passes(JointPLDA(), ArraySource(X, s, c), memory=1e3)
     with pytest.raises(InputError, match="every sample needs a speaker"):
         fit_in_passes(JointPLDA(), ArraySource(X, [None, *s[1:].tolist()], c))
+
+
+@pytest.mark.parametrize("world", ["constant", "twice", "of the speaker"])
+def test_lda_without_variance_within_speakers_in_some_direction(world):
+    X, s, _ = samples()
+    X[:, 0] = {"constant": 3.3, "twice": X[:, 1], "of the speaker": np.unique(s, return_inverse=True)[1]}[world]
+    source = ArraySource(X, s, rows=50)
+    passes = Passes(source, Census.of(source), room=np.inf, folder=None, callback=None)
+    images = []
+    for learn in (
+        lambda: LDA().fit(X, s),
+        lambda: learned_front_end(FrontEnd("given", (LDA(),)), passes, ())[0],
+    ):
+        with pytest.warns(UserWarning, match="LDA found only 7 directions"):
+            images.append(learn().transform(X))
+    signs = np.sign(np.sum(images[0] * images[1], axis=0))
+    assert_allclose(images[0] * signs, images[1], rtol=1e-7, atol=1e-7)

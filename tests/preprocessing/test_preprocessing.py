@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from sklearn.decomposition import PCA as SklearnPCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
@@ -129,3 +130,10 @@ def test_reduce_needs_as_many_speakers_as_it_says():
     assert Reduce(4, least_speakers=20).fit(X, np.arange(60) % 20).matrix_.shape == (8, 4)
     assert Reduce(4, least_speakers=20).fit(X, np.arange(60) % 19).matrix_ is None
     assert Reduce(4).fit(X, np.arange(60) % 19).matrix_ is None
+
+
+def test_pca_far_from_zero():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(300, 5)) * [3.0, 2.5, 2.0, 1.0, 0.5]
+    near, far = (PCA(3).fit(X + offset).matrix_ for offset in (0.0, 2.0**23))
+    assert_allclose(far @ far.T, near @ near.T, atol=1e-7)

@@ -19,6 +19,7 @@ from jointplda.preprocessing.moments import Moments
 from jointplda.sample_matrix import check_numbers
 
 SAMPLES_PER_COMPONENT = 2
+LEAST_DEVIATION = 1e-4  # of scikit-learn's LDA
 
 
 class Step(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -114,8 +115,9 @@ class PCA(Affine):
         """Compute the components of X (n, d)."""
         X = _samples(self, X, ensure_min_samples=2)
         solver = "covariance_eigh" if X.shape[0] >= X.shape[1] else "full"
-        pca = _SklearnPCA(self.kept(len(X), X.shape[1], None), svd_solver=solver).fit(X)
-        self.offset_, self.matrix_ = pca.mean_, np.ascontiguousarray(pca.components_.T)
+        mean = X.mean(axis=0)  # whose square would cancel in the covariance of samples far from zero
+        pca = _SklearnPCA(self.kept(len(X), X.shape[1], None), svd_solver=solver).fit(X - mean)
+        self.offset_, self.matrix_ = mean, np.ascontiguousarray(pca.components_.T)
         return self
 
     def _learn(self, moments: Moments) -> None:
@@ -280,33 +282,59 @@ class LDA(Affine):
         size = self.kept(len(X), X.shape[1], len(levels))
         if not np.ptp(X, axis=0).any():
             raise InputError("LDA: the samples are all the same, so the speakers do not differ in any direction.")
-        solver = "svd" if self.shrinkage is None else "eigen"
+        solver, mean = "svd" if self.shrinkage is None else "eigen", X.mean(axis=0)
+        if solver == "svd":  # of what varies within speakers by more than rounding
+            rest = X - (sums_by_level(codes, X, len(levels)) / np.bincount(codes)[:, None])[codes]
+            X = np.where(rest.std(axis=0) > 1e-12 * np.abs(X).max(axis=0), X - mean, 0.0)
+        lda = LinearDiscriminantAnalysis(solver=solver, shrinkage=self.shrinkage, n_components=size)
         try:
-            lda = LinearDiscriminantAnalysis(solver=solver, shrinkage=self.shrinkage, n_components=size).fit(X, codes)
+            lda.fit(X, codes)
         except np.linalg.LinAlgError:
             problem = "LDA: the samples do not vary enough within speakers; raise shrinkage, or use PCA before."
             raise InputError(problem) from None
-        self.offset_ = X.mean(axis=0)
-        self.matrix_ = np.ascontiguousarray(lda.scalings_[:, :size])
-        if self.matrix_.shape[1] < size:
-            warn(f"LDA found only {self.matrix_.shape[1]} directions that separate speakers, not {size}.")
+        self.offset_, self.matrix_ = mean, np.ascontiguousarray(lda.scalings_[:, :size])
+        self._check_number(size)
         return self
+
+    def _check_number(self, size: int) -> None:
+        if self.matrix_ is not None and self.matrix_.shape[1] < size:
+            warn(f"LDA found only {self.matrix_.shape[1]} directions that separate speakers, not {size}.")
 
     def _learn(self, moments: Moments) -> None:
         size = self.kept(int(moments.samples), len(moments.mean), moments.speakers)
         W, total = _within(self, moments), moments.covariance
+        if self.shrinkage is None:
+            if not (moments.high - moments.low).any():
+                raise InputError("LDA: the samples are all the same, so the speakers do not differ in any direction.")
+            self.offset_, self.matrix_ = moments.mean, _directions(W, total, moments, size)
+            self._check_number(size)
+            return
         if isinstance(self.shrinkage, str):
             problem = "LDA: this shrinkage is found from the samples themselves; give a number, or none."
             raise InputError(problem, parameter="shrinkage")
-        if self.shrinkage is not None:
-            share = check_number("shrinkage", self.shrinkage, 0.0, 1.0)
-            W, total = ((1.0 - share) * C + share * np.trace(C) / len(C) * np.eye(len(C)) for C in (W, total))
+        share = check_number("shrinkage", self.shrinkage, 0.0, 1.0)
+        W, total = ((1.0 - share) * C + share * np.trace(C) / len(C) * np.eye(len(C)) for C in (W, total))
         try:
             vectors = eigh(symmetric(total - W), symmetric(W))[1][:, ::-1][:, :size]
         except np.linalg.LinAlgError:
             problem = "LDA: the samples do not vary enough within speakers; raise shrinkage, or use PCA before."
             raise InputError(problem) from None
         self.offset_, self.matrix_ = moments.mean, np.ascontiguousarray(vectors)
+
+
+def _directions(W: Array, total: Array, moments: Moments, size: int) -> Array:
+    """The directions (d, size) that scikit-learn's singular values find, or fewer: those without variance within
+    speakers are left out, and the rest are scaled to a variance of 1 there.
+    """
+    scale = _deviations(np.sqrt(np.maximum(np.diagonal(total), 0.0)), moments.extent)
+    own = np.diagonal(W) / scale**2
+    scale = np.where(own <= 1e-12, np.inf, scale * np.sqrt(np.maximum(own, 1e-12)))
+    values, vectors = np.linalg.eigh(symmetric(W / np.outer(scale, scale)))
+    kept = values > LEAST_DEVIATION**2
+    root = vectors[:, kept] / np.sqrt(values[kept]) / scale[:, None]
+    values, vectors = np.linalg.eigh(symmetric(root.T @ (total - W) @ root))
+    kept = values > LEAST_DEVIATION**2 * values.max(initial=0.0)
+    return np.ascontiguousarray((root @ vectors[:, kept])[:, ::-1][:, :size])
 
 
 def _number(n_components: Any, most: int) -> int:
