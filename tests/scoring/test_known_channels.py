@@ -315,6 +315,8 @@ def test_too_many_speakers_to_keep(interaction, monkeypatch):
     found, expected = model.fitted_.training, whole.fitted_.training
     assert_allclose(found.channel_means, expected.channel_means, rtol=1e-8, atol=1e-10)
     assert_allclose(found.channel_covariance, expected.channel_covariance, rtol=1e-8, atol=1e-10)
+    for counts, of_samples in zip(found.channel_counts, expected.channel_counts, strict=True):
+        assert_allclose(counts, of_samples)
     with pytest.raises(InputError, match="too many of them to keep"):
         model.predict(w.X)
     with pytest.raises(AttributeError, match="training speakers"):

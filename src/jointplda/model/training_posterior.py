@@ -162,13 +162,14 @@ def _of_channels(statistics: Statistics, parameters: Parameters) -> TrainingPost
     With G G' = kappa C the cells make one part, where each counts as n / (1 + kappa n) samples.
     """
     cell, factors = parameters.cell, parameters.without_cell()
+    counts = tuple(statistics.level_counts(k) for k in range(1, len(factors.ranks)))
     if cell is not None:
         statistics = held_cells(statistics, cell.kappa or 0.0, shape_weight=0.0)[0]
     solution = solve(lay_out(statistics, factors.ranks, 0, solver=EXACT), factors)
     parts, channels = len(statistics.parts), sum(map(len, statistics.labels[1:]))
     return TrainingPosterior(
         channels=statistics.labels[1:],
-        channel_counts=tuple(statistics.level_counts(k) for k in range(1, len(factors.ranks))),
+        channel_counts=counts,
         channel_means=np.concatenate([np.zeros(0), *(x.ravel() for x in solution.coupled.means)]),
         channel_covariance=symmetric(solution.coupled.joint_covariance()),
         speakers=(),
