@@ -8,9 +8,11 @@ from numpy.testing import assert_allclose
 
 from jointplda import JointPLDACV, Pipeline, Statistics
 from jointplda._disk_rows import DiskRows
-from jointplda.commands import streamed_input, train_run
+from jointplda.commands import progress_display, streamed_input, train_run
+from jointplda.commands.messages import Messages
 from jointplda.estimators.statistics_file import read_statistics, write_statistics
 from jointplda.formats import read_embeddings, write_embeddings
+from jointplda.progress import Progress
 from worlds.command_line import run, train_arguments
 
 PLAIN = ["--no-auto", "--center", "--length-norm", "--pca", 6, "--max-iter", 5, "--interaction", "0.3"]
@@ -167,3 +169,64 @@ def test_a_plan_reads_no_embeddings(files, tmp_path, monkeypatch):
     monkeypatch.setattr(streamed_input.FileSource, "chunks", None)
     told = run("train", *train_arguments(folder, "tsv"), "--plan", "--json").stdout
     assert json.loads(told)["dimensions"] == 12
+
+
+def test_too_little_memory_is_said_in_sizes(halves, tmp_path):
+    error = run("train", *halves, *LABELS, "--memory", "2", "--out", tmp_path / "m", code=1).stderr
+    assert "--memory: expected at least 100 MB, got 2 bytes" in error
+
+
+def test_ids_of_several_files_are_compared_in_passes(halves, tmp_path, in_passes):
+    write_embeddings(read_embeddings(halves[0]).take(np.arange(5)), tmp_path / "c.npz")
+    for command in (["train", *PLAIN], ["statistics"]):
+        arguments = [*halves, tmp_path / "c.npz", *LABELS, "--out", tmp_path / "m"]
+        error = run(*command, *arguments, code=1).stderr
+        assert "c.npz: ids should be unique" in error
+        assert "(5 in all)" in error
+
+
+@pytest.mark.parametrize("memory", [[], ["--memory", "100MB"]])
+def test_files_without_ids_may_be_several(memory, files, halves, tmp_path, request):
+    if memory:
+        request.getfixturevalue("in_passes")
+    for k, path in enumerate(halves):
+        with np.load(path) as archive:
+            arrays = {name: archive[name] for name in archive.files if name != "ids"}
+        np.savez(tmp_path / f"without{k}.npz", **arrays)
+    without = [tmp_path / f"without{k}.npz" for k in range(2)]
+    run("train", *halves, *LABELS, *PLAIN, "--out", tmp_path / "with")
+    run("train", *without, *LABELS, *PLAIN, *memory, "--out", tmp_path / "m")
+    train = read_embeddings(halves[0])
+    assert_allclose(scores(tmp_path / "m", train.X), scores(tmp_path / "with", train.X), rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("passes", [False, True])
+def test_errors_of_labels_name_their_file(passes, halves, tmp_path, request):
+    if passes:
+        request.getfixturevalue("in_passes")
+    with np.load(halves[1]) as archive:
+        arrays = dict(archive)
+    speakers = np.where(np.arange(len(arrays["ids"])) < 3, "", arrays["speaker"])
+    np.savez(tmp_path / "nameless.npz", **{**arrays, "speaker": speakers})
+    np.savez(tmp_path / "narrow.npz", **{name: array for name, array in arrays.items() if name != "language"})
+    for name, problem in (("nameless.npz", "3 of"), ("narrow.npz", "--channel language: neither")):
+        error = run("train", halves[0], tmp_path / name, *LABELS, *PLAIN, "--out", tmp_path / "m", code=1).stderr
+        assert f"{name}: {problem}" in error
+
+
+def test_advice_for_statistics_fits_the_options(halves, tmp_path):
+    run("statistics", *halves, *LABELS, "--out", tmp_path / "sums")
+    error = run("train", tmp_path / "sums", "--no-auto", "--lda", 3, "--out", tmp_path / "m", code=2).stderr
+    assert "Leave out preprocessing" in error
+    assert "--no-auto" not in error
+
+
+def test_the_rate_counts_from_the_first_chunk_on(monkeypatch):
+    clock = iter([0.0, 100.0, 102.0])
+    monkeypatch.setattr(progress_display.time, "monotonic", lambda: next(clock))
+    said = []
+    monkeypatch.setattr(Messages, "info", lambda self, text: said.append(text))
+    lines = progress_display._Lines(Messages())
+    lines(Progress("census", 1000, 4000))
+    lines(Progress("census", 2000, 4000))
+    assert said == ["census: 2,000 of 4,000 samples, 500/s, 4.0 s left"]

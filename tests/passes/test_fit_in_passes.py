@@ -302,14 +302,21 @@ def test_bad_sources_are_refused():
 def test_lda_without_variance_within_speakers_in_some_direction(world):
     X, s, _ = samples()
     X[:, 0] = {"constant": 3.3, "twice": X[:, 1], "of the speaker": np.unique(s, return_inverse=True)[1]}[world]
-    source = ArraySource(X, s, rows=50)
-    passes = Passes(source, Census.of(source), room=np.inf, folder=None, callback=None)
-    images = []
+    reader = SourceReader(ArraySource(X, s, rows=50))
+    census, images = Census.of(reader), []
     for learn in (
         lambda: LDA().fit(X, s),
-        lambda: learned_front_end(FrontEnd("given", (LDA(),)), passes, ())[0],
+        lambda: learned_front_end(FrontEnd("given", (LDA(),)), reader, census, ())[0],
     ):
         with pytest.warns(UserWarning, match="LDA found only 7 directions"):
             images.append(learn().transform(X))
     signs = np.sign(np.sum(images[0] * images[1], axis=0))
     assert_allclose(images[0] * signs, images[1], rtol=1e-7, atol=1e-7)
+
+
+def test_labels_that_change_between_passes_are_said():
+    X, s, c = samples()
+    census = Census.of(SourceReader(ArraySource(X, s, c, rows=100)))
+    chunk = next(ArraySource(X, np.char.add("new ", s), c).chunks())
+    with pytest.raises(InputError, match=r"changed between two passes: .* 'new speaker"):
+        census.codes(chunk)

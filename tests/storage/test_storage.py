@@ -239,3 +239,13 @@ def test_folders_links_and_names(model, data, tmp_path):
     )
     pipe.save(tmp_path / "pipe")
     assert list(Pipeline.load(tmp_path / "pipe").named_steps) == ["middle", "backend"]
+
+
+def test_a_full_disk_is_a_file_error_and_leaves_nothing(tmp_path, monkeypatch):
+    def full(*args, **kwargs):
+        raise tensors_module.SafetensorError("No space left on device (os error 28)")
+
+    monkeypatch.setattr(tensors_module, "save_file", full)
+    with pytest.raises(FileError, match=r"m: could not be written \(No space left"):
+        tensors_module.write_tensors(tmp_path / "m", "kind", {"a": np.zeros(3)}, {})
+    assert not list(tmp_path.iterdir())

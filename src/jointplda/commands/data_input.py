@@ -97,20 +97,29 @@ class SampleReader:
     def read(self, *paths: Path) -> LabelledSamples:
         """Embeddings of one file or several, with their speakers and channels."""
         tables = [read_embeddings(path, self.source.labels) for path in paths]
-        samples = joined([self.labelled(table) for table in tables], paths)
+        named = [table.ids for table in tables if not are_row_numbers(table.ids)]
+        if len(named) > 1:
+            no_duplicates(np.concatenate(named), "ids", " and ".join(map(str, paths)))
+        labelled = [self.labelled(table, path=path) for table, path in zip(tables, paths, strict=True)]
+        samples = joined(labelled, paths)
         self.say()
         return samples
 
-    def labelled(self, table: EmbeddingTable, is_part: bool = False) -> LabelledSamples:
+    def labelled(self, table: EmbeddingTable, is_part: bool = False, path: Path | None = None) -> LabelledSamples:
         """Embeddings with their speakers and channels; samples without a speaker raise an error, or are left out.
 
-        A file of labels may have none for samples that are a part of all.
+        A file of labels may have none for samples that are a part of all. Errors name the file ``path`` of the samples.
         """
-        speakers, channels = self.speaker.values(table, is_part), conditions_of(table, self.channels, is_part)
+        where = "" if path is None else f"{path}: "
+        try:
+            speakers, channels = self.speaker.values(table, is_part), conditions_of(table, self.channels, is_part)
+        except click.ClickException as error:
+            raise click.ClickException(f"{where}{error.message}") from None
         missing = np.flatnonzero(speakers == "")
         if len(missing) and not self.source.allow_missing:
             raise click.ClickException(
-                f"{len(missing):,} of {len(speakers):,} samples have no speaker: {listed(table.ids[missing])}. "
+                f"{where}{len(missing):,} of {'the first ' if is_part else ''}{len(speakers):,} samples "
+                f"have no speaker: {listed(table.ids[missing])}. "
                 "--allow-missing leaves them out."
             )
         kept = np.flatnonzero(speakers != "")
@@ -130,6 +139,11 @@ class SampleReader:
         self._without.clear()
 
 
+def are_row_numbers(ids: Names, first: int = 0) -> bool:
+    """Whether ids are numbers of rows from ``first`` on, as a file without ids has them; other files repeat them."""
+    return bool(len(ids)) and str(ids[0]) == str(first) and str(ids[-1]) == str(first + len(ids) - 1)
+
+
 def joined(samples: Sequence[LabelledSamples], paths: Sequence[Path]) -> LabelledSamples:
     """The samples of several files as those of one; raises if they do not fit together."""
     if len(samples) == 1:
@@ -141,7 +155,6 @@ def joined(samples: Sequence[LabelledSamples], paths: Sequence[Path]) -> Labelle
                 "of one extractor."
             )
     ids = np.concatenate([one.ids for one in samples])
-    no_duplicates(ids, "ids", " and ".join(map(str, paths)))
     names = samples[0].channels.names
     columns = tuple(np.concatenate([one.channels.values[k] for one in samples]) for k in range(len(names)))
     X, speakers = (np.concatenate(column) for column in zip(*((one.X, one.speakers) for one in samples), strict=True))

@@ -129,13 +129,14 @@ class _Lines:
     def __init__(self, messages: Messages, unit: str) -> None:
         self.messages, self.unit = messages, unit
         self.stage, self.began, self.last = "", 0.0, time.monotonic()
+        self.first = 0  # samples of the first chunk, read before the clock started
 
     def __call__(self, progress: Progress) -> None:
         now = time.monotonic()
         if progress.stage != self.stage:
-            self.stage, self.began = progress.stage, now
+            self.stage, self.began, self.first = progress.stage, now, progress.done
         if now - self.last > SECONDS_BETWEEN_LINES and now > self.began:
-            self.last, rate = now, progress.done / (now - self.began)
+            self.last, rate = now, max(progress.done - self.first, 1) / (now - self.began)
             total = progress.total
             whole = "" if total is None else f" of {total:,}"
             left = "" if total is None else f", {seconds_text((total - progress.done) / rate)} left"

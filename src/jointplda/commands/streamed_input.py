@@ -5,20 +5,29 @@ from pathlib import Path
 
 import click
 import numpy as np
+from numpy.typing import NDArray
 
+from jointplda._identifiers import hashes, no_duplicates, repeated
 from jointplda._memory import free_memory
-from jointplda.commands.data_input import SampleReader
+from jointplda.commands.console import bytes_text
+from jointplda.commands.data_input import SampleReader, are_row_numbers
 from jointplda.evaluation.protocol import LabelledSamples
 from jointplda.formats import open_embeddings
 from jointplda.labels import ConditionColumns
 from jointplda.passes.sources import LabelledChunk
+from jointplda.passes.training import LEAST_MEMORY
 
 FREE_SHARE = 0.5
 
 
 def given_memory(memory: float | None) -> float:
     """The memory that the user allows, in bytes, or half of what is free."""
-    return FREE_SHARE * free_memory() if memory is None else memory
+    if memory is None:
+        return FREE_SHARE * free_memory()
+    if memory < LEAST_MEMORY:
+        least, given = bytes_text(LEAST_MEMORY), bytes_text(memory)
+        raise click.ClickException(f"--memory: expected at least {least}, got {given}. Sizes have units, as 2GB has.")
+    return memory
 
 
 class FileSource:
@@ -57,15 +66,29 @@ class FileSource:
         return sum(sizes)
 
     def chunks(self) -> Iterator[LabelledChunk]:
-        """All samples with a speaker. What lacks a label is said after the first pass."""
+        """All samples with a speaker. What lacks a label is said after the first pass, which also compares the ids."""
+        numbers: list[NDArray[np.uint64]] = []
         for stream in self._streams:
+            first = 0
             for table in stream.chunks():
-                samples = self._reader.labelled(table, is_part=True)
+                if not self._is_told and len(self._streams) > 1 and not are_row_numbers(table.ids, first):
+                    numbers.append(hashes(table.ids))
+                first += len(table.ids)
+                samples = self._reader.labelled(table, is_part=True, path=stream.path)
                 if len(samples.X):
                     yield LabelledChunk(samples.X, samples.speakers, samples.channels)
         if not self._is_told:
+            self._refuse_repeated(numbers)
             self._reader.say()
             self._is_told = True
+
+    def _refuse_repeated(self, numbers: Sequence[NDArray[np.uint64]]) -> None:
+        """Refuse ids that several files share, given a number for each id, which different ids may share."""
+        again = repeated(np.concatenate([np.empty(0, np.uint64), *numbers]))
+        if len(again):
+            ids = (labels.ids for stream in self._streams for labels in stream.columns())
+            found = np.concatenate([own[np.isin(hashes(own), again)] for own in ids])
+            no_duplicates(found, "ids", " and ".join(str(stream.path) for stream in self._streams))
 
     def without_embeddings(self) -> LabelledSamples:
         """Labels of all samples; their embeddings are zeros that take no memory."""
@@ -73,7 +96,7 @@ class FileSource:
         for stream in self._streams:
             for labels in stream.columns():
                 X = np.broadcast_to(np.zeros(self.n_features), (len(labels.ids), self.n_features))
-                found.append(self._reader.labelled(labels.with_embeddings(X), is_part=True))
+                found.append(self._reader.labelled(labels.with_embeddings(X), is_part=True, path=stream.path))
         self._reader.say()
         ids, speakers = (np.concatenate([getattr(one, name) for one in found]) for name in ("ids", "speakers"))
         names = found[0].channels.names

@@ -140,9 +140,11 @@ def _check(request: TrainRequest, ctx: click.Context) -> None:
     if request.budget is not None and not request.searches:
         raise click.UsageError("--budget: is for the search for settings, which --auto makes.")
     if request.of_sums and (request.searches or request.resume or request.steps or request.labels or request.plan):
+        own = f"Give settings of your own ({_listed(CHOSEN[:3])}, ...), or --no-auto; or train on embeddings."
+        advice = own if request.searches else "Leave out preprocessing, --labels, --plan and --resume."
         raise click.UsageError(
             f"{request.data[0]}: holds statistics, whose samples cannot be held out, preprocessed, labelled or planned "
-            f"for. Give settings of your own ({_listed(CHOSEN[:3])}, ...), or --no-auto; or train on embeddings."
+            f"for. {advice}"
         )
     if request.scheduler and (request.resume or request.of_sums or request.plan):
         raise click.UsageError("--dask: workers read embeddings for a new model; leave out --resume and --plan.")

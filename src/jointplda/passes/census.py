@@ -72,7 +72,14 @@ class Census:
     def codes(self, chunk: LabelledChunk) -> IntArray:
         """Positions (n, 1 + conditions) of the labels of a chunk in ``labels``; -1 for a missing channel."""
         codes, labels, _ = encoded(chunk)
-        return renumbered(codes, labels, self._numbers)
+        try:
+            return renumbered(codes, labels, self._numbers)
+        except KeyError as error:
+            raise InputError(
+                f"the samples changed between two passes: the first one did not meet the label {error}. Begin anew "
+                "when nothing writes to them.",
+                parameter="source",
+            ) from None
 
 
 def encoded(chunk: LabelledChunk) -> tuple[IntArray, tuple[tuple[Hashable, ...], ...], tuple[str, ...]]:

@@ -37,7 +37,10 @@ def write_tensors(
         if len(arrays) < len(ordered):
             _write_in_blocks(name, ordered, text)
         else:
-            save_file(arrays, name, metadata={KEY: text})
+            try:
+                save_file(arrays, name, metadata={KEY: text})
+            except SafetensorError as error:
+                raise FileError(f"{path}: could not be written ({error}); no file was kept.") from None
         stored, _ = read_tensors(name, kind, rows_in_file=len(arrays) < len(ordered))
         for key, array in ordered.items():
             if not _equal(stored[key], array):
