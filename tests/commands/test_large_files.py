@@ -230,3 +230,13 @@ def test_the_rate_counts_from_the_first_chunk_on(monkeypatch):
     lines(Progress("census", 1000, 4000))
     lines(Progress("census", 2000, 4000))
     assert said == ["census: 2,000 of 4,000 samples, 500/s, 4.0 s left"]
+
+
+def test_a_bar_on_a_terminal_has_no_rate_at_first(monkeypatch, capsys):
+    monkeypatch.setattr(Messages, "shows_progress", True)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "120")
+    with progress_display.pass_progress(Messages()) as shown:
+        shown(Progress("census", 1000, 3000))
+        shown(Progress("census", 2000, 3000))
+    assert "2,000 samples" in capsys.readouterr().err
