@@ -226,7 +226,7 @@ def test_the_rate_counts_from_the_first_chunk_on(monkeypatch):
     monkeypatch.setattr(progress_display.time, "monotonic", lambda: next(clock))
     said = []
     monkeypatch.setattr(Messages, "info", lambda self, text: said.append(text))
-    lines = progress_display._Lines(Messages())
+    lines = progress_display._Lines(Messages(), "samples")
     lines(Progress("census", 1000, 4000))
     lines(Progress("census", 2000, 4000))
     assert said == ["census: 2,000 of 4,000 samples, 500/s, 4.0 s left"]

@@ -48,7 +48,7 @@ def warn_of_fit(fitted: FittedModel, statistics: Statistics) -> None:
     _warn_of_kappa(fitted, notes)
     _warn_of_floor(fitted, notes, statistics)
     _warn_of_end(fitted, notes)
-    is_free = notes.form == "full"
+    is_free = notes.form in ("full", "split")
     if fitted.training is None and posterior_fits_in_memory(statistics, fitted.settings.ranks, cell_is_free=is_free):
         warn(
             f"{sum(statistics.n_channels)} training channels are too many to keep with the model, since the prior "

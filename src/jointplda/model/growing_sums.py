@@ -108,8 +108,12 @@ class GrowingSums:
         return int(np.clip(np.ceil(whole / (RANGE_SHARE * self._room)), 4, 4096))
 
     def statistics(self) -> Statistics:
-        """The statistics of all samples that were added. Nothing can be added afterwards."""
-        if self._scratch is not None:
+        """The statistics of all samples that were added. Nothing can be added afterwards.
+
+        Where there is a limit to the room, sums of speakers and cells are in files in the end, so that what follows
+        takes no more of them into memory than it needs at a time.
+        """
+        if np.isfinite(self._room):
             self._spill()
         parts = {pattern: part.sums(self._scratch, self._cells) for pattern, part in self._parts.items()}
         return Statistics(self._labels, self._conditions, self._shift, parts)
