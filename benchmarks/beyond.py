@@ -23,7 +23,8 @@ from jointplda.model.fit import fit
 from jointplda.model.setting_checks import checked_settings
 from jointplda.model.statistics import Statistics
 from jointplda.passes.census import Census
-from jointplda.passes.learned_steps import Passes, learned_front_end
+from jointplda.passes.learned_steps import learned_front_end, summed
+from jointplda.passes.readers import SourceReader
 from jointplda.passes.sources import LabelledChunk
 from jointplda.preprocessing.front_ends import AUTO
 
@@ -58,11 +59,13 @@ def measure(rows):
         draw(path, rows, D, rows // EACH)
         source = File(path)
         reading, _ = timed(lambda: sum(len(chunk.X) for chunk in source.chunks()))
-        counting, census = timed(lambda: Census.of(source))
-        passes = Passes(source, census, room=np.inf, folder=None, callback=None)
+        reader = SourceReader(source)
+        counting, census = timed(lambda: Census.of(reader))
         gathering, _ = timed(lambda: [census.codes(chunk) for chunk in source.chunks()])
-        learning, steps = timed(lambda: learned_front_end(AUTO[0].sized(rows, D, rows // EACH, rows), passes, ()))
-        summing, statistics = timed(lambda: passes.statistics(steps, cells=True))
+        learning, steps = timed(
+            lambda: learned_front_end(AUTO[0].sized(rows, D, rows // EACH, rows), reader, census, ())
+        )
+        summing, statistics = timed(lambda: summed(reader, census, steps, cells=True))
     cells = len(statistics.parts[True,].cells.counts)
     names = tuple(tuple(f"x{label}" for label in labels) for labels in statistics.labels[:1])
     other = Statistics((*names, statistics.labels[1]), statistics.conditions, statistics.shift, statistics.parts)

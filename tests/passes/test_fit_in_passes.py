@@ -320,3 +320,16 @@ def test_labels_that_change_between_passes_are_said():
     chunk = next(ArraySource(X, np.char.add("new ", s), c).chunks())
     with pytest.raises(InputError, match=r"changed between two passes: .* 'new speaker"):
         census.codes(chunk)
+
+
+@pytest.mark.parametrize("label", [lambda i: ("a", i), lambda i: i if i % 2 else f"x{i}"])
+def test_a_tuple_of_labels_keeps_their_types(label):
+    X, s, _ = samples()
+    y = tuple(map(label, np.unique(s, return_inverse=True)[1].tolist()))
+    assert set(Census.of(SourceReader(ArraySource(X, y, rows=50))).labels[0]) == set(y)
+
+
+def test_masked_speakers_are_missing():
+    X, s, _ = samples()
+    with pytest.raises(InputError, match="every sample needs a speaker"):
+        Census.of(SourceReader(ArraySource(X, np.ma.array(s, mask=np.arange(len(s)) == 3))))

@@ -73,7 +73,7 @@ class ArraySource:
 
     def __init__(self, X: Any, y: Any, channels: Any = None, *, rows: int | None = None) -> None:
         self._matrix = sample_matrix.as_matrix(X)
-        self._speakers = y if isinstance(y, list) else np.asarray(y)
+        self._speakers = y if isinstance(y, list | tuple) else np.asanyarray(y)
         self._channels = conditions(channels) if channels is not None else ConditionColumns((), ())
         for name, labels in (("y", self._speakers), *(("channels", column) for column in self._channels.values)):
             if len(labels) != len(self._matrix):
