@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo cluster-demo test test-all lint bench accuracy priors interaction docs picture clean
+.PHONY: demo cluster-demo test test-all lint bench bench-large accuracy priors interaction docs picture clean
 
 demo: $(VENV)/.run
 	$(BIN)/jointplda demo
@@ -34,6 +34,13 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.automatic
 	$(BIN)/python -m benchmarks.growth
 	OPENBLAS_NUM_THREADS=2 $(BIN)/python -m benchmarks.score
+
+# gigabytes of disk and a quarter of an hour
+bench-large: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.large
+	$(BIN)/python -m benchmarks.passes
+	$(BIN)/python -m benchmarks.beyond
+	OPENBLAS_NUM_THREADS=2 $(BIN)/python -m benchmarks.score --store
 
 DATA ?= data
 accuracy: $(VENV)/.dev
