@@ -28,20 +28,20 @@ from jointplda.passes.readers import SourceReader
 from jointplda.passes.sources import LabelledChunk
 from jointplda.preprocessing.front_ends import AUTO
 
-D, KEPT, EACH, CELLS = 256, 150, 20, 4
+D, KEPT, EACH, CELLS, FEW = 256, 150, 20, 4, 0.2
 PASSES = ("reading alone", "census", "sample", "front end", "statistics")
 
 
 class File:
     """The drawn file as a source."""
 
-    def __init__(self, path):
+    def __init__(self, path, share=1.0):
         self.stream = open_embeddings(path)
-        self.n_features, self.n_samples = self.stream.n_features, self.stream.n_samples
+        self.n_features, self.n_samples = self.stream.n_features, int(share * self.stream.n_samples)
 
     def chunks(self):
         """All samples."""
-        for table in self.stream.chunks():
+        for table in self.stream.chunks(stop=self.n_samples):
             channels = ConditionColumns(("channel",), (table.columns["channel"],))
             yield LabelledChunk(table.X, table.columns["speaker"], channels)
 
@@ -66,18 +66,21 @@ def measure(rows):
             lambda: learned_front_end(AUTO[0].sized(rows, D, rows // EACH, rows), reader, census, ())
         )
         summing, statistics = timed(lambda: summed(reader, census, steps, cells=True))
-    cells = len(statistics.parts[True,].cells.counts)
+        few = SourceReader(File(path, FEW))
+        fewer = summed(few, Census.of(few), steps, cells=True)
+    cells, less = (len(one.parts[True,].cells.counts) for one in (statistics, fewer))
     names = tuple(tuple(f"x{label}" for label in labels) for labels in statistics.labels[:1])
     other = Statistics((*names, statistics.labels[1]), statistics.conditions, statistics.shift, statistics.parts)
     merging, _ = timed(lambda: statistics + other)
     settings = {"max_iter": 1, "noise_prior": 0.3, "speaker_prior": 0.3, "interaction": "proportional"}
+    short, _ = timed(lambda: fit(fewer, checked_settings(settings)))
     once, _ = timed(lambda: fit(statistics, checked_settings(settings)))
     thrice, _ = timed(lambda: fit(statistics, checked_settings({**settings, "max_iter": 11, "tol": 0.0})))
     seconds = dict(zip(PASSES, (reading, counting, gathering, learning, summing)))
     iteration = (thrice - once) / 10
     return (
         {name: value / rows for name, value in seconds.items()}, merging / (2 * cells), iteration,
-        (once - iteration) / cells, cells / rows,
+        max(once - short, 1e-3) / (cells - less), cells / rows,
     )  # fmt: skip
 
 

@@ -12,8 +12,6 @@ from jointplda.model.count_nodes import CountNodes, too_wide
 from jointplda.model.eliminated import EliminatedGram, EliminatedRows, gram_pays
 from jointplda.model.sums import Levels
 
-ADDING = 5  # times as long as a multiplication inside a matrix product
-
 
 @dataclass(frozen=True)
 class EliminatedTable:
@@ -71,19 +69,15 @@ class EliminatedTable:
         gram = np.zeros((q, J, q))
         for rows, block in self.blocks(q):
             u = np.concatenate([block, self.slots[rows].toarray(), np.ones((len(block), 1))], axis=1)
-            group = self.group[rows]
-            present, which = np.unique(group, return_inverse=True)
-            used = np.flatnonzero(nodes[present].any(axis=0))
-            if ADDING * np.count_nonzero(nodes[present]) > len(block) * len(used):  # many groups of few levels
-                for j in used:
-                    gram[:, j] += (u * nodes[group, j, None]).T @ u
-                continue
-            order = np.argsort(which.reshape(-1), kind="stable")
-            ends = np.searchsorted(which.reshape(-1)[order], np.arange(len(present) + 1))
-            u = u[order]
-            for i, g in enumerate(present):
-                own, at = u[ends[i] : ends[i + 1]], np.flatnonzero(nodes[g])
-                gram[:, at] += (own.T @ own)[:, None] * nodes[g, at, None]
+            present, which = np.unique(self.group[rows], return_inverse=True)
+            u = u[np.argsort(which.reshape(-1), kind="stable")]
+            ends = np.concatenate([[0], np.cumsum(np.bincount(which.reshape(-1)))])
+            for groups in row_slices(len(present), q * q):
+                some = range(groups.start, groups.stop)
+                squares = np.stack([(own := u[ends[i] : ends[i + 1]]).T @ own for i in some])
+                weights = nodes[present[groups]]
+                used = np.flatnonzero(weights.any(axis=0))
+                gram[:, used] += np.tensordot(squares, weights[:, used], (0, 0)).swapaxes(1, 2)
         return gram
 
 
