@@ -124,7 +124,7 @@ def test_large_statistics_stay_in_their_files(tmp_path, monkeypatch):
     assert isinstance(one.parts[True,].cells.sums, DiskRows)
     again = tmp_path / "copy"
     one.save(again)
-    assert again.read_bytes() != b""
+    assert np.array_equal(Statistics.load(again).level_sums(0), Statistics.load(parts[0]).level_sums(0))
     found, steps = read_statistics(parts, room=1e3)
     assert steps == []
     assert isinstance(found.parts[True,].cells.sums, DiskRows)

@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from jointplda import PLDA, InputError, JointPLDA, JointPLDACV, make_pipeline
 from jointplda._disk_rows import DiskRows
 from jointplda.labels import ConditionColumns
-from jointplda.metrics import min_cllr
+from jointplda.metrics import cllr, min_cllr
 from jointplda.model.setting_checks import checked_settings
 from jointplda.model.statistics import Statistics, encode_all
 from jointplda.passes import training
@@ -159,21 +159,28 @@ def test_fresh_speakers_teach_nothing():
     assert_allclose(statistics.covariance, expected.covariance, rtol=1e-10)
     apart = LabelledChunk(X[out], np.unique(s[out], return_inverse=True)[1], ConditionColumns(("channel",), (c[out],)))
     trials = FreshTrials.of(apart, (), 4, rng)
-    settings = checked_settings({"noise_prior": 0.3, "speaker_prior": 1.0, "max_iter": 10, "tol": 1e-3})
+    settings = checked_settings({"noise_prior": 0.3, "speaker_prior": 1.0, "max_iter": 500, "tol": 1e-10})
     design = Design((900,), (None,))
     before = Selection((CandidateResult(settings, (0.1,) * 4, (0.2,) * 4, 1.0, True, "none"),), design, None)
     found, calibration, selection = SecondLook(statistics, trials, "none").chosen(settings, before)
     at = LADDER.index(found.noise_prior)
     assert found.speaker_prior == LADDER[at + 1]  # both move together
     assert [result.chosen for result in selection.candidates].count(True) == 1
-    model = JointPLDA(**found.searched, max_iter=25, tol=1e-3).fit_statistics(expected)
+    model = JointPLDA(**found.searched, max_iter=500, tol=1e-10).fit_statistics(expected)
+    chosen = next(result for result in selection.candidates if result.chosen)
+    scores = []
     for i, split in enumerate(trials.splits):
-        own = apart.X[split.held_out]
-        scores = model.score_matrix(own, own, dtype=np.float64)[tuple(split.pairs.rows.T)]
-        weights = type_weights(split.pairs.target, split.pairs.same_channel)
-        chosen = next(result for result in selection.candidates if result.chosen)
-        assert min_cllr(scores, split.pairs.target, weights) == pytest.approx(chosen.min_cllrs[i], abs=0.01)
-    assert calibration.scale == pytest.approx(1.0, abs=0.3)
+        own, pairs = apart.X[split.held_out], split.pairs
+        scores.append(model.score_matrix(own, own, dtype=np.float64)[tuple(pairs.rows.T)])
+        found = min_cllr(scores[-1], pairs.target, type_weights(pairs.target, pairs.same_channel))
+        assert found == pytest.approx(chosen.min_cllrs[i], abs=1e-4)
+    target, same = (
+        np.concatenate([getattr(split.pairs, name) for split in trials.splits]) for name in ("target", "same_channel")
+    )
+    values, weights = np.concatenate(scores), type_weights(target, same)
+    assert selection.held_out.raw_cllr == pytest.approx(cllr(values, target, weights), rel=1e-5)
+    after = cllr(calibration.apply(values), target, weights)
+    assert selection.held_out.calibrated_cllr == pytest.approx(after, rel=1e-5)
 
 
 def test_channels_that_only_fresh_speakers_had_are_gone():

@@ -84,6 +84,6 @@ def _reader(shards: Sequence[SampleSource], cluster: Any, callback: ProgressCall
     if cluster is None:
         yield ShardReader(shards, callback)
         return
-    check_shards(shards)
+    check_shards(shards)  # before anybody is asked to work
     with connected(cluster) as client:
-        yield ClusterReader(client, shards, callback)
+        yield ClusterReader(shards, callback, client=client)

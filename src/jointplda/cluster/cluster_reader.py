@@ -1,20 +1,20 @@
 """Passes over shards on the workers of a cluster, and the tree in which workers merge what they made."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from uuid import uuid4
 
 from jointplda.cluster.connection import Failure, completed, failure, shared, worker_name
-from jointplda.passes.readers import Pass, read_shard, shard_name
-from jointplda.passes.sources import SampleSource, Without
-from jointplda.progress import Progress, ProgressCallback
+from jointplda.passes.readers import Pass, ShardReader, read_shard, shard_name
+from jointplda.passes.sources import SampleSource
+from jointplda.progress import Progress
 
 Part = TypeVar("Part")
 
 
 @dataclass(frozen=True)
-class ClusterReader:
+class ClusterReader(ShardReader):
     """Has workers read shards, one task for each, and merge what a pass makes of them.
 
     The parts are merged pairwise, neighbours first: the result does not depend on which worker did what, nor on workers
@@ -22,31 +22,13 @@ class ClusterReader:
 
     Attributes
     ----------
-    client : distributed.Client
     shards : sequence of SampleSource
     callback : callable or None
         Called with a ``Progress`` after every shard, counted in shards; its detail is the address of the worker.
+    client : distributed.Client
     """
 
-    client: Any
-    shards: Sequence[SampleSource]
-    callback: ProgressCallback | None = None
-
-    room = None
-
-    @property
-    def n_features(self) -> int:
-        """Dimension d of the embeddings."""
-        return self.shards[0].n_features
-
-    @property
-    def n_shards(self) -> int:
-        """Number of shards."""
-        return len(self.shards)
-
-    def without(self, speakers: frozenset[Any]) -> "ClusterReader":
-        """A reader of all samples but those of these speakers."""
-        return replace(self, shards=[Without(shard, speakers) for shard in self.shards])
+    client: Any = field(kw_only=True)
 
     def made(self, one: Pass[Part]) -> Part:
         """What a pass makes of all samples."""

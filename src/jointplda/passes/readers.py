@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -155,7 +155,7 @@ class ShardReader:
         assert whole is not None
         return whole
 
-    def without(self, speakers: frozenset[Any]) -> "ShardReader":
+    def without(self, speakers: frozenset[Any]) -> Self:
         """A reader of all samples but those of these speakers."""
         return replace(self, shards=[Without(shard, speakers) for shard in self.shards])
 
