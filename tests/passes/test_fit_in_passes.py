@@ -183,6 +183,28 @@ def test_fresh_speakers_teach_nothing():
     assert selection.held_out.calibrated_cllr == pytest.approx(after, rel=1e-5)
 
 
+@pytest.mark.parametrize("attempts", [0, 1])
+def test_an_interrupted_second_look_keeps_what_is_known(attempts, monkeypatch):
+    X, s, c = samples(speakers=1500, each=4)
+    monkeypatch.setattr(training, "sample_rows", lambda *given: 400)
+    attempt, done = SecondLook._attempt, []
+
+    def interrupted(self, settings, step):
+        if len(done) == attempts:
+            raise KeyboardInterrupt
+        done.append(step)
+        attempt(self, settings, step)
+
+    monkeypatch.setattr(SecondLook, "_attempt", interrupted)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        found = fit_in_passes(JointPLDACV(), ArraySource(X, s, c))
+    assert any("Interrupted: the strength" in str(one.message) for one in said) == (not attempts)
+    assert found.best_params_ == next(one for one in found.candidates_ if one.chosen).candidate.searched
+    assert (found.held_out_cllr_.speakers < 80) == bool(attempts)
+    assert pairs(found, X).shape == (40, 50)
+
+
 def test_channels_that_only_fresh_speakers_had_are_gone():
     X, s, c = samples()
     c[s == s[0]] = "somewhere"

@@ -81,21 +81,35 @@ class SecondLook:
     ) -> tuple[ModelSettings, AffineCalibration | None, Selection]:
         """Settings with the best strength of the priors of noise and speaker, a calibration, and all that was tried.
 
-        Both priors become weaker or stronger together, from those of ``settings``, until the best has worse neighbours.
+        Both priors become weaker or stronger together, from those of ``settings``, until the best has worse neighbours,
+        or until an interrupt, which the first attempt alone hands on.
         """
-        ends = [(-place, len(LADDER) - 1 - place) for place in map(LADDER.index, _strengths(settings))]
-        low, high = max(low for low, _ in ends), min(high for _, high in ends)
-        untried = {0, *(step for step in (-1, 1) if low <= step <= high)}
+        try:
+            self._climb(settings)
+        except KeyboardInterrupt:
+            if not self.results:
+                raise
+        at = self._best()
+        calibration, held_out = calibrate_held_out(self._trials(at), self.trials.speakers, confounded=False)
+        tried = [replace(result, chosen=False) for result in before.candidates]
+        tried += [replace(result, chosen=step == at) for step, result in self.results.items()]
+        return self.results[at].candidate, calibration, Selection(tuple(tried), before.design, held_out, before.stretch)
+
+    def _climb(self, settings: ModelSettings) -> None:
+        """Attempt weaker and stronger priors until the best has worse neighbours."""
+        places = [LADDER.index(strength) for strength in _strengths(settings)]
+        possible = set(range(-min(places), len(LADDER) - max(places)))
+        untried = {-1, 0, 1} & possible
         while untried:
             for step in sorted(untried):
                 self._attempt(settings, step)
-            best = best_strength(list(self.results.values()), by_cllr=True)
-            at = next(step for step, result in self.results.items() if result is best)
-            untried = {step for step in (at - 1, at + 1) if low <= step <= high and step not in self.results}
-        calibration, held_out = calibrate_held_out(self._trials(at), self.trials.speakers, confounded=False)
-        tried = [replace(result, chosen=False) for result in before.candidates]
-        tried += [replace(result, chosen=result is best) for result in self.results.values()]
-        return best.candidate, calibration, Selection(tuple(tried), before.design, held_out, before.stretch)
+            at = self._best()
+            untried = {at - 1, at + 1} & possible - self.results.keys()
+
+    def _best(self) -> int:
+        """The step whose result is to be kept."""
+        best = best_strength(list(self.results.values()), by_cllr=True)
+        return next(step for step, result in self.results.items() if result is best)
 
     def _attempt(self, settings: ModelSettings, step: int) -> None:
         """Fit a model whose priors are so many steps of the ladder stronger, and score the trials."""

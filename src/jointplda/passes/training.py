@@ -8,7 +8,7 @@ import numpy as np
 
 from jointplda._memory import give_back
 from jointplda._validation import check_number
-from jointplda.errors import Advice, InputError
+from jointplda.errors import Advice, InputError, warn
 from jointplda.estimators.automatic import JointPLDACV
 from jointplda.estimators.base import BasePLDA
 from jointplda.estimators.estimator_checks import generator, unchanged_by_errors
@@ -147,7 +147,10 @@ def _searched(model: JointPLDACV, reader: Reader, census: Census, memory: float)
     if looks_again:
         trials = FreshTrials.of(apart, steps, len(before.chosen.min_cllrs), rng)
         look = SecondLook(statistics, trials, recipe.front_end.name)
-        settings, calibration, model.selection_ = look.chosen(settings, before)
+        try:
+            settings, calibration, model.selection_ = look.chosen(settings, before)
+        except KeyboardInterrupt:
+            warn("Interrupted: the strength of the priors and the calibration are those of the sample of speakers.")
     return model._fit_choice(settings, calibration, Whole(steps, statistics))
 
 
