@@ -167,8 +167,11 @@ def test_what_lacks_a_label_is_said_once(files, tmp_path, in_passes, monkeypatch
 def test_a_plan_reads_no_embeddings(files, tmp_path, monkeypatch):
     folder, *_ = files
     monkeypatch.setattr(streamed_input.FileSource, "chunks", None)
-    told = run("train", *train_arguments(folder, "tsv"), "--plan", "--json").stdout
-    assert json.loads(told)["dimensions"] == 12
+    arguments = ["train", *train_arguments(folder, "tsv"), "--plan"]
+    told = json.loads(run(*arguments, "--json").stdout)
+    assert (told["dimensions"], told["in_passes"]) == (12, False)
+    monkeypatch.setattr(train_run, "memory_in_one_piece", lambda *args, **kwargs: np.inf)
+    assert "in passes, within --memory" in run(*arguments).stdout
 
 
 def test_too_little_memory_is_said_in_sizes(halves, tmp_path):

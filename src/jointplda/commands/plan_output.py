@@ -18,8 +18,10 @@ def planned_dimension(pipe: Pipeline, samples: LabelledSamples) -> int:
     return front_end.dimension(len(samples.X), samples.X.shape[1], len(set(samples.speakers.tolist())))
 
 
-def print_plan(pipe: Pipeline, samples: LabelledSamples, dimension: int, *, searches: bool, as_json: bool) -> None:
-    """Print factors, memory and time of a fit, which labels and dimension decide."""
+def print_plan(
+    pipe: Pipeline, samples: LabelledSamples, dimension: int, *, searches: bool, in_passes: bool, as_json: bool
+) -> None:
+    """Print factors, memory and time of a fit, which labels and dimension decide, and how the samples are read."""
     model, count = pipe[-1], len(samples.X)
     width = samples.X.shape[1] if searches else dimension  # a search has a front end of its own
     X = np.broadcast_to(np.zeros(width), (count, width))
@@ -29,14 +31,18 @@ def print_plan(pipe: Pipeline, samples: LabelledSamples, dimension: int, *, sear
     if as_json:
         print_json(
             {
-                "samples": count, "dimensions": dimension, "factors": plan.names, "levels": plan.levels,
-                "ranks": plan.ranks, "eliminated": plan.names[plan.eliminated], "components": plan.components,
-                "largest": plan.largest, "solver": plan.solver, "reason": plan.reason, "memory_bytes": plan.memory,
+                "samples": count, "in_passes": in_passes, "dimensions": dimension, "factors": plan.names,
+                "levels": plan.levels, "ranks": plan.ranks, "eliminated": plan.names[plan.eliminated],
+                "components": plan.components, "largest": plan.largest, "solver": plan.solver, "reason": plan.reason,
+                "memory_bytes": plan.memory,
                 "seconds_per_iteration": seconds, "max_iterations": model.max_iter, "seconds": whole,
             }
         )  # fmt: skip
         return
-    facts: list[tuple[str, str]] = [("samples", f"{count:,}, {dimension} dimensions after preprocessing")]
+    facts: list[tuple[str, str]] = [
+        ("samples", f"{count:,}, {dimension} dimensions after preprocessing"),
+        ("reading", "in passes, within --memory" if in_passes else "in one piece"),
+    ]
     for name, levels, rank in zip(plan.names, plan.levels, plan.ranks, strict=True):
         alone = "one level per cell" if name == "interaction" else "one level per sample"
         facts.append((f"factor {name}", f"{f'{levels:,} levels' if levels else alone}, rank {rank}"))

@@ -42,7 +42,7 @@ def train(request: TrainRequest, messages: Messages) -> None:
         pipe = _make_pipe(request)
         source = FileSource(request.data, SampleReader(request, messages))
         if request.plan:
-            _plan(pipe, source, request)
+            _plan(pipe, source, memory, request)
             return
         if request.scheduler:
             _on_cluster(pipe, request.scheduler, memory, request, messages)
@@ -60,12 +60,13 @@ def memory_in_one_piece(source: FileSource, *, searches: bool) -> float:
     return 8.0 * source.numbers * (SEARCH_COPIES if searches else FIT_COPIES)
 
 
-def _plan(pipe: Pipeline, source: FileSource, request: TrainRequest) -> None:
+def _plan(pipe: Pipeline, source: FileSource, memory: float, request: TrainRequest) -> None:
     samples = source.without_embeddings()
     if request.resume:
         pipe, samples = _resumed(request, samples)
     dimension = len(pipe[-1].mean_) if request.resume else planned_dimension(pipe, samples)
-    print_plan(pipe, samples, dimension, searches=request.searches, as_json=request.as_json)
+    in_passes = not request.resume and memory_in_one_piece(source, searches=request.searches) > memory
+    print_plan(pipe, samples, dimension, searches=request.searches, in_passes=in_passes, as_json=request.as_json)
 
 
 def _in_memory(pipe: Pipeline, request: TrainRequest, messages: Messages) -> Pipeline:
