@@ -23,7 +23,7 @@ from jointplda.cluster import connection, file_shards, fit_on_cluster, statistic
 from jointplda.passes import training
 from jointplda.passes.sources import ArraySource
 from jointplda.preprocessing import LDA, LengthNorm, Whiten
-from worlds.shards import Broken, Deadly, Slow, samples, written
+from worlds.shards import Broken, Deadly, Gated, Slow, samples, written
 
 distributed = pytest.importorskip("distributed")
 
@@ -160,11 +160,11 @@ def test_an_interrupt_cancels_the_tasks(cluster, world, tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        statistics_on_cluster([Slow(shard, tmp_path, 0.2) for shard in shards], cluster, callback=stop)
-    time.sleep(0.5)
-    read = len(list(tmp_path.iterdir()))
-    time.sleep(0.5)
-    assert read == len(list(tmp_path.iterdir())) <= 6 < len(shards)
+        statistics_on_cluster([Gated(shard, tmp_path, 0.0) for shard in shards], cluster, callback=stop)
+    time.sleep(0.5)  # for word to reach the workers
+    (tmp_path / "open").touch()
+    time.sleep(2.0)  # in which they would read all others
+    assert 1 <= len(list(tmp_path.glob("read *"))) < len(shards)
 
 
 def test_a_client_of_the_user_stays_open(cluster, world):

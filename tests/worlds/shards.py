@@ -90,6 +90,20 @@ class Slow:
 
 
 @dataclass(frozen=True)
+class Gated(Slow):
+    """A shard that is read at once if it is the first, and else after three seconds or when somebody opens the gate."""
+
+    def chunks(self):
+        try:
+            (self.folder / "first").touch(exist_ok=False)
+        except FileExistsError:
+            until = time.monotonic() + 3.0
+            while not (self.folder / "open").exists() and time.monotonic() < until:
+                time.sleep(0.02)
+        yield from super().chunks()
+
+
+@dataclass(frozen=True)
 class Broken(Slow):
     """A shard whose reading fails with an error of Python."""
 
