@@ -55,7 +55,7 @@ def fitted(request):
     return request.getfixturevalue(request.param)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def cluster():
     """A real cluster of two worker processes on this machine."""
     dask, distributed = pytest.importorskip("dask"), pytest.importorskip("distributed")

@@ -1,6 +1,7 @@
 """Training on files that are read in passes, on several files, and on statistics."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -226,7 +227,7 @@ def test_advice_for_statistics_fits_the_options(halves, tmp_path):
 
 def test_the_rate_counts_from_the_first_chunk_on(monkeypatch):
     clock = iter([0.0, 100.0, 102.0])
-    monkeypatch.setattr(progress_display.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(progress_display, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     said = []
     monkeypatch.setattr(Messages, "info", lambda self, text: said.append(text))
     lines = progress_display._Lines(Messages(), "samples")

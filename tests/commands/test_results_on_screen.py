@@ -152,7 +152,7 @@ def test_the_table_of_iterations():
 
 def test_a_line_now_and_then_where_there_is_no_terminal(capsys, monkeypatch):
     clock = iter([0.0, 9.0, 11.0, 11.0, 12.0])
-    monkeypatch.setattr(progress_display.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(progress_display, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     with progress_display.em_progress(Messages()) as callback:
         for k in (1, 2, 3):
             callback(Progress("EM", k, 9, Iteration(k, -1.0, 0.1, 0.01, None)))
